@@ -9,7 +9,6 @@
 enum { CONFIG_ARENA_BYTES_MAX = 16 * 1024 * 1024 };
 
 struct reader {
-    const char *path;
     struct arena *arena;
     struct error *err;
 };
@@ -22,8 +21,7 @@ static int want_scalar(const struct reader *reader, const struct yaml_node *node
 {
     if (node->type == YAML_SCALAR)
         return 0;
-    return yaml_fail(reader->err, reader->path, node, "%.*s: expected %s", SLICE_ARG(node->key),
-                     what);
+    return yaml_fail(reader->err, node, "%.*s: expected %s", SLICE_ARG(node->key), what);
 }
 
 /* YAML 1.1 reads these plain scalars as a boolean or as null: the author may not mean a string. */
@@ -44,7 +42,7 @@ static int read_string(const struct reader *reader, const struct yaml_node *node
     if (want_scalar(reader, node, "a string") < 0)
         return reader->err->code;
     if (is_ambiguous(node) || node->text.len == 0)
-        return yaml_fail(reader->err, reader->path, node,
+        return yaml_fail(reader->err, node,
                          "%.*s: expected a string, not %s (put quotes around it)",
                          SLICE_ARG(node->key), node->text.len == 0 ? "nothing" : node->text.ptr);
     *out = node->text;
@@ -57,8 +55,7 @@ static int read_boolean(const struct reader *reader, const struct yaml_node *nod
 
     if (node->type != YAML_SCALAR || node->is_quoted ||
         (!is_true && !slice_equal(node->text, SLICE("false"))))
-        return yaml_fail(reader->err, reader->path, node, "%.*s: expected true or false",
-                         SLICE_ARG(node->key));
+        return yaml_fail(reader->err, node, "%.*s: expected true or false", SLICE_ARG(node->key));
     *out = is_true;
     return 0;
 }
@@ -72,10 +69,10 @@ static int read_quantity(const struct reader *reader, const struct option *optio
     const char *(*print)(int64_t, char *) = is_bytes ? quantity_bytes_text : quantity_duration_text;
 
     if (node->type != YAML_SCALAR || !parse(out, node->text))
-        return yaml_fail(reader->err, reader->path, node, "%s: expected a %s", option->key,
+        return yaml_fail(reader->err, node, "%s: expected a %s", option->key,
                          is_bytes ? "number of bytes, such as 64Mi" : "duration, such as 30s");
     if (*out < option->least || *out > option->most)
-        return yaml_fail(reader->err, reader->path, node, "%s: expected %s to %s", option->key,
+        return yaml_fail(reader->err, node, "%s: expected %s to %s", option->key,
                          print(option->least, least), print(option->most, most));
     return 0;
 }
@@ -103,7 +100,7 @@ static int read_word(const struct reader *reader, const struct option *option,
             return 0;
         }
     }
-    return yaml_fail(reader->err, reader->path, node, "%s: expected %.*s", option->key,
+    return yaml_fail(reader->err, node, "%s: expected %.*s", option->key,
                      SLICE_ARG(list_words(reader, option->words)));
 }
 
@@ -112,7 +109,7 @@ static int want_sequence(const struct reader *reader, const struct option *optio
 {
     if (node->type == YAML_SEQUENCE)
         return 0;
-    return yaml_fail(reader->err, reader->path, node, "%s: expected a list", option->key);
+    return yaml_fail(reader->err, node, "%s: expected a list", option->key);
 }
 
 static int read_words(const struct reader *reader, const struct option *option,
@@ -129,14 +126,19 @@ static int read_words(const struct reader *reader, const struct option *option,
     return 0;
 }
 
-/* Fails if the list is full. */
-static int check_count(const struct reader *reader, const struct option *option,
-                       const struct yaml_node *item, size_t count)
+/* The list with room for the item, of `size` bytes, behind count others; NULL: an error. */
+static void *grow_list(const struct reader *reader, const struct option *option,
+                       const struct yaml_node *item, void *list, size_t count, size_t size)
 {
-    if (count < (size_t)option->most)
-        return 0;
-    return yaml_fail(reader->err, reader->path, item, "%s: more than %lld", option->key,
-                     (long long)option->most);
+    if (count >= (size_t)option->most) {
+        (void)yaml_fail(reader->err, item, "%s: more than %lld", option->key,
+                        (long long)option->most);
+        return NULL;
+    }
+    void *grown = arena_grow(reader->arena, list, count, size);
+    if (grown == NULL)
+        (void)error_no_memory(reader->err);
+    return grown;
 }
 
 static int read_strings(const struct reader *reader, const struct option *option,
@@ -147,11 +149,8 @@ static int read_strings(const struct reader *reader, const struct option *option
     if (want_sequence(reader, option, node) < 0)
         return reader->err->code;
     for (const struct yaml_node *item = node->first; item != NULL; item = item->next) {
-        *out = arena_grow(reader->arena, *out, *count, sizeof **out);
-        if (*out == NULL)
-            return error_no_memory(reader->err);
-        if (check_count(reader, option, item, *count) < 0 ||
-            read_string(reader, item, &(*out)[*count]) < 0)
+        *out = grow_list(reader, option, item, *out, *count, sizeof **out);
+        if (*out == NULL || read_string(reader, item, &(*out)[*count]) < 0)
             return reader->err->code;
         ++*count;
     }
@@ -175,15 +174,15 @@ static int check_entry(const struct reader *reader, const struct yaml_node *node
                        const struct defer_entry *entry)
 {
     if ((entry->storage_class.len != 0) == (entry->csi_driver.len != 0))
-        return yaml_fail(reader->err, reader->path, node,
+        return yaml_fail(reader->err, node,
                          "an entry needs storageClass or csiDriver, but not both");
     if (entry->runtime_class.len == 0)
-        return yaml_fail(reader->err, reader->path, node, "an entry needs runtimeClass");
+        return yaml_fail(reader->err, node, "an entry needs runtimeClass");
     if (entry->supports_fs_group != (entry->fs_group_change_policies != 0))
-        return yaml_fail(reader->err, reader->path, node,
+        return yaml_fail(reader->err, node,
                          "set both fsGroup: true and fsGroupChangePolicies, or neither");
     if (entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE && !is_map_key(entry->storage_class))
-        return yaml_fail(reader->err, reader->path, node,
+        return yaml_fail(reader->err, node,
                          "storageClass: with nonExclusiveClaims: Exclusive, expected at most %d of "
                          "the characters a-z, A-Z, 0-9, '.', '-' and '_'",
                          EXCLUSIVE_CLASS_LEN_MAX);
@@ -194,9 +193,8 @@ static int check_entry(const struct reader *reader, const struct yaml_node *node
 static bool fs_types_overlap(const struct defer_entry *a, const struct defer_entry *b)
 {
     for (size_t i = 0; i < a->fs_type_count; i++)
-        for (size_t j = 0; j < b->fs_type_count; j++)
-            if (slice_equal(a->fs_types[i], b->fs_types[j]))
-                return true;
+        if (slice_is_among(a->fs_types[i], b->fs_types, b->fs_type_count))
+            return true;
     return a->fs_type_count == 0 || b->fs_type_count == 0;
 }
 
@@ -211,7 +209,7 @@ static int check_overlap(const struct reader *reader, const struct yaml_node *no
             slice_equal(entries[i].storage_class, entry->storage_class) &&
             slice_equal(entries[i].csi_driver, entry->csi_driver) &&
             fs_types_overlap(&entries[i], entry))
-            return yaml_fail(reader->err, reader->path, node,
+            return yaml_fail(reader->err, node,
                              "the entry overlaps with entry %zu, which is also for %.*s%.*s and "
                              "%.*s: merge them, or give each its own fsTypes",
                              i + 1, SLICE_ARG(entry->storage_class), SLICE_ARG(entry->csi_driver),
@@ -230,13 +228,12 @@ static int read_entries(const struct reader *reader, const struct option *option
     if (want_sequence(reader, option, node) < 0)
         return reader->err->code;
     for (const struct yaml_node *item = node->first; item != NULL; item = item->next) {
-        *out = arena_grow(reader->arena, *out, *count, sizeof **out);
+        *out = grow_list(reader, option, item, *out, *count, sizeof **out);
         if (*out == NULL)
-            return error_no_memory(reader->err);
+            return reader->err->code;
         struct defer_entry *entry = &(*out)[*count];
         *entry = (struct defer_entry){0};
-        if (check_count(reader, option, item, *count) < 0 ||
-            apply_presets(reader, option->members, entry) < 0 ||
+        if (apply_presets(reader, option->members, entry) < 0 ||
             read_section(reader, option->members, item, entry) < 0 ||
             check_entry(reader, item, entry) < 0 || check_overlap(reader, item, *out, *count) < 0)
             return reader->err->code;
@@ -259,7 +256,7 @@ static int read_option(const struct reader *reader, const struct option *option,
     case OPTION_WORD: return read_word(reader, option, node, at);
     case OPTION_WORDS: return read_words(reader, option, node, at);
     case OPTION_STRINGS: return read_strings(reader, option, node, at);
-    case OPTION_SECTION: return read_section(reader, option->members, node, out);
+    case OPTION_SECTION: return read_section(reader, option->members, node, at);
     case OPTION_ENTRIES: return read_entries(reader, option, node, at);
     }
     return error_set(reader->err, ERROR_INVALID, "unknown option type");
@@ -270,12 +267,12 @@ static int read_section(const struct reader *reader, const struct option *option
                         const struct yaml_node *node, void *out)
 {
     if (node->type != YAML_MAPPING)
-        return yaml_fail(reader->err, reader->path, node, "%.*s%sexpected a mapping",
-                         SLICE_ARG(node->key), node->key.len == 0 ? "" : ": ");
+        return yaml_fail(reader->err, node, "%.*s%sexpected a mapping", SLICE_ARG(node->key),
+                         node->key.len == 0 ? "" : ": ");
     for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
         const struct option *option = option_find(options, child->key);
         if (option == NULL)
-            return option_unknown(options, reader->path, child, reader->err);
+            return option_unknown(options, child, reader->err);
         if (read_option(reader, option, child, out) < 0)
             return reader->err->code;
     }
@@ -287,10 +284,11 @@ static int read_section(const struct reader *reader, const struct option *option
 static int apply_presets(const struct reader *reader, const struct option *options, void *out)
 {
     for (const struct option *option = options; option->key != NULL; option++) {
-        struct yaml_node node = {.type = YAML_SCALAR, .text = slice_of(option->preset)};
+        struct yaml_node node = {
+            .type = YAML_SCALAR, .path = "defaults", .text = slice_of(option->preset)};
         int rc = 0;
         if (option->type == OPTION_SECTION)
-            rc = apply_presets(reader, option->members, out);
+            rc = apply_presets(reader, option->members, (char *)out + option->offset);
         else if (option->preset != NULL)
             rc = read_option(reader, option, &node, out);
         if (rc < 0)
@@ -302,26 +300,18 @@ static int apply_presets(const struct reader *reader, const struct option *optio
 /* ---- the file ---- */
 
 /* root: NULL for the defaults. */
-static int read_tree(struct config *config, const char *path, const struct yaml_node *root,
-                     struct error *err)
+static int read_tree(struct config *config, const struct yaml_node *root, struct error *err)
 {
-    struct reader reader = {path, &config->arena, err};
+    struct reader reader = {&config->arena, err};
     int rc = apply_presets(&reader, file_options, config);
 
     if (rc == 0 && root != NULL)
         rc = read_section(&reader, file_options, root, config);
-    return rc == 0 && root != NULL ? config_check(path, root, config, err) : rc;
+    return rc == 0 && root != NULL ? config_check(root, config, err) : rc;
 }
 
-/* Where a tree comes from: a file or folder, else texts. */
-struct origin {
-    const char *path;
-    const struct config_text *texts;
-    size_t count;
-};
-
-static int load(struct config **out, struct yaml_node **root, const struct origin *from,
-                struct error *err)
+int config_load_with_tree(struct config **out, struct yaml_node **root,
+                          const struct config_source *from, struct error *err)
 {
     struct config *config = calloc(1, sizeof *config);
     int rc = 0;
@@ -331,12 +321,10 @@ static int load(struct config **out, struct yaml_node **root, const struct origi
     if (config == NULL)
         return error_no_memory(err);
     arena_init(&config->arena, CONFIG_ARENA_BYTES_MAX);
-    if (from->texts != NULL)
-        rc = config_merge_texts(root, from->path, from->texts, from->count, &config->arena, err);
-    else if (from->path != NULL)
-        rc = config_load_tree(root, from->path, &config->arena, err);
+    if (from->path != NULL)
+        rc = config_load_tree(root, from, &config->arena, err);
     if (rc == 0)
-        rc = read_tree(config, from->path == NULL ? "defaults" : from->path, *root, err);
+        rc = read_tree(config, *root, err);
     if (rc < 0) {
         config_free(config);
         *root = NULL;
@@ -350,19 +338,7 @@ int config_load(struct config **out, const char *path, struct error *err)
 {
     struct yaml_node *root;
 
-    return load(out, &root, &(struct origin){.path = path}, err);
-}
-
-int config_load_with_tree(struct config **out, struct yaml_node **root, const char *path,
-                          struct error *err)
-{
-    return load(out, root, &(struct origin){.path = path}, err);
-}
-
-int config_load_texts(struct config **out, struct yaml_node **root, const char *name,
-                      const struct config_text *texts, size_t count, struct error *err)
-{
-    return load(out, root, &(struct origin){name, texts, count}, err);
+    return config_load_with_tree(out, &root, &(struct config_source){.path = path}, err);
 }
 
 void config_free(struct config *config)

@@ -102,28 +102,21 @@ struct yaml_node;
 
 /* A file of a ConfigMap. */
 struct config_text {
-    const char *path; /* for messages; kept in nodes */
-    struct slice text;
+    const char *path;
+    struct slice text; /* NULL: that of the file at path */
+};
+
+/* Where a configuration comes from; paths and texts are borrowed, also by the tree. */
+struct config_source {
+    const char *path; /* of the file or folder; with texts, the name of the whole; NULL: defaults */
+    const struct config_text *texts; /* NULL: the path is read */
+    size_t count;
 };
 
 /* The same, with the tree of which it is made: it is the configuration's, as long as that lives.
  * Each file is read once. */
-int config_load_with_tree(struct config **out, struct yaml_node **root, const char *path,
-                          struct error *err);
-
-/* The same of texts instead of a folder's files. name: of the whole, like their paths borrowed. */
-int config_load_texts(struct config **out, struct yaml_node **root, const char *name,
-                      const struct config_text *texts, size_t count, struct error *err);
-
-/*
- * Reads the file at path, or the files *.yaml of the folder at path, in the order of their names,
- * as one tree. A value that two files of a folder set is an error: none silently takes the place of
- * another.
- * Ownership: the tree is in the arena, which has to be empty before.
- * Errors: as yaml_load; ERROR_INVALID with FILE:LINE:COL for what cannot be merged.
- */
-int config_load_tree(struct yaml_node **out, const char *path, struct arena *arena,
-                     struct error *err);
+int config_load_with_tree(struct config **out, struct yaml_node **root,
+                          const struct config_source *from, struct error *err);
 
 /* Writes the configuration, with its defaults, as YAML that config_load can read. */
 void config_print(const struct config *config, struct buf *out);

@@ -62,9 +62,8 @@ static bool do_collide(struct slice a, struct slice b)
     return slice_equal(a_host, b_host);
 }
 
-/* The file that is being checked. */
+/* The tree that is being checked. */
 struct checked {
-    const char *path;
     const struct yaml_node *root;
     struct error *err;
 };
@@ -74,27 +73,21 @@ struct checked {
 static const struct yaml_node *locate(const struct checked *checked, const char *section,
                                       const char *key)
 {
-    const struct yaml_node *found = checked->root;
+    const struct yaml_node *found = yaml_value(checked->root, section);
+    const struct yaml_node *value = yaml_value(found, key);
 
-    for (const struct yaml_node *s = checked->root->first; s != NULL; s = s->next) {
-        if (!slice_equal(s->key, slice_of(section)))
-            continue;
-        found = s;
-        for (const struct yaml_node *k = s->first; key != NULL && k != NULL; k = k->next)
-            if (slice_equal(k->key, slice_of(key)))
-                return k;
-    }
-    return found;
+    return value != NULL ? value : found != NULL ? found : checked->root;
 }
 
-static int check_type(const struct checked *checked, const char *key, const char *expected)
+static int check_type(const struct yaml_node *root, const char *key, const char *expected,
+                      struct error *err)
 {
-    const struct yaml_node *node = locate(checked, key, NULL);
+    const struct yaml_node *node = yaml_value(root, key);
 
-    if (node == checked->root)
-        return yaml_fail(checked->err, checked->path, node, "%s is missing (%s)", key, expected);
+    if (node == NULL)
+        return yaml_fail(err, root, "%s is missing (%s)", key, expected);
     if (!slice_equal(node->text, slice_of(expected)))
-        return yaml_fail(checked->err, checked->path, node, "%s: expected %s", key, expected);
+        return yaml_fail(err, node, "%s: expected %s", key, expected);
     return 0;
 }
 
@@ -106,10 +99,10 @@ static int check_address(const struct checked *checked, const char *section, con
     uint16_t port;
 
     if (!config_split_address(address, &host, &port))
-        return yaml_fail(checked->err, checked->path, node,
+        return yaml_fail(checked->err, node,
                          "%s: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888", key);
     if (!is_host(host))
-        return yaml_fail(checked->err, checked->path, node,
+        return yaml_fail(checked->err, node,
                          "%s: %.*s is not an IP address (only :PORT: all IPv4 addresses; "
                          "[::]:PORT: all IPv6 ones)",
                          key, SLICE_ARG(host));
@@ -123,7 +116,7 @@ static int check_tls(const struct checked *checked, const char *section,
     bool has_tls = slice_equal(tls->key, SLICE("tls"));
 
     if (has_tls && (files->cert.len == 0 || files->key.len == 0))
-        return yaml_fail(checked->err, checked->path, tls, "tls: needs both certFile and keyFile");
+        return yaml_fail(checked->err, tls, "tls: needs both certFile and keyFile");
     return 0;
 }
 
@@ -133,7 +126,7 @@ static int check_server(const struct checked *checked, const struct config *conf
         check_address(checked, "server", "metricsListen", config->server.metrics_listen) < 0)
         return checked->err->code;
     if (do_collide(config->server.listen, config->server.metrics_listen))
-        return yaml_fail(checked->err, checked->path, locate(checked, "server", "metricsListen"),
+        return yaml_fail(checked->err, locate(checked, "server", "metricsListen"),
                          "metricsListen: the port must differ from that of listen");
     return check_tls(checked, "server", &config->server.tls);
 }
@@ -151,10 +144,9 @@ static int check_admission(const struct checked *checked, const struct config *c
         return checked->err->code;
     if (do_collide(address, config->server.listen) ||
         do_collide(address, config->server.metrics_listen))
-        return yaml_fail(checked->err, checked->path, listen,
-                         "listen: the port must differ from those of server");
+        return yaml_fail(checked->err, listen, "listen: the port must differ from those of server");
     if (config->admission.tls.cert.len == 0)
-        return yaml_fail(checked->err, checked->path, listen,
+        return yaml_fail(checked->err, listen,
                          "listen: needs admission.tls: API servers call webhooks over TLS only");
     return 0;
 }
@@ -170,28 +162,25 @@ static int check_exclusive(const struct checked *checked, const struct config *c
         count += config_adds_exclusive(config, i);
     return count <= EXCLUSIVE_CLASSES_MAX
                ? 0
-               : yaml_fail(checked->err, checked->path, locate(checked, "deferFSMount", "entries"),
+               : yaml_fail(checked->err, locate(checked, "deferFSMount", "entries"),
                            "entries: with claimLock: Annotation, at most %d storage classes may "
                            "have nonExclusiveClaims: Exclusive, not %zu: use Refuse, or fewer "
                            "classes",
                            EXCLUSIVE_CLASSES_MAX, count);
 }
 
-int config_check_type(const char *path, const struct yaml_node *root, struct error *err)
+int config_check_type(const struct yaml_node *root, struct error *err)
 {
-    const struct checked checked = {path, root, err};
-
-    if (check_type(&checked, "apiVersion", CONFIG_API_VERSION) < 0)
+    if (check_type(root, "apiVersion", CONFIG_API_VERSION, err) < 0)
         return err->code;
-    return check_type(&checked, "kind", "ClaimguardConfiguration");
+    return check_type(root, "kind", "ClaimguardConfiguration", err);
 }
 
-int config_check(const char *path, const struct yaml_node *root, const struct config *config,
-                 struct error *err)
+int config_check(const struct yaml_node *root, const struct config *config, struct error *err)
 {
-    const struct checked checked = {path, root, err};
+    const struct checked checked = {root, err};
 
-    if (config_check_type(path, root, err) < 0)
+    if (config_check_type(root, err) < 0)
         return err->code;
     if (check_server(&checked, config) < 0 || check_admission(&checked, config) < 0)
         return err->code;

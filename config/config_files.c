@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/base/file_mark.h"
+#include "config/base/file.h"
 #include "config/config_internal.h"
 #include "config/yaml_node.h"
 
@@ -60,7 +60,7 @@ static int merge(struct yaml_node *into, struct yaml_node *from, const struct op
         next = child->next;
         child->next = NULL;
         if (option == NULL)
-            return option_unknown(options, child->path, child, err);
+            return option_unknown(options, child, err);
         if (*at == NULL)
             *at = child;
         else if (option->type == OPTION_SECTION && child->type == YAML_MAPPING &&
@@ -68,70 +68,63 @@ static int merge(struct yaml_node *into, struct yaml_node *from, const struct op
             if (merge(*at, child, option->members, err) < 0)
                 return err->code;
         } else if (!is_type(child))
-            return yaml_fail_key(err, child->path, child, "%.*s: %s also sets it, in line %zu",
+            return yaml_fail_key(err, child, "%.*s: %s also sets it, in line %zu",
                                  SLICE_ARG(child->key), (*at)->path, (*at)->key_at.line);
     }
     return 0;
 }
 
-/* The root of a file. */
-static int merge_root(struct yaml_node *into, const char *path, struct yaml_node *root,
-                      struct error *err)
-{
-    if (root->type != YAML_MAPPING)
-        return yaml_fail(err, path, root, "expected a mapping");
-    if (config_check_type(path, root, err) < 0)
-        return err->code;
-    return merge(into, root, file_options, err);
-}
-
-static int merge_file(struct yaml_node *into, const char *path, struct arena *arena,
+/* A text, or without one the file at its path. */
+static int merge_text(struct yaml_node *into, const struct config_text *text, struct arena *arena,
                       struct error *err)
 {
     struct yaml_node *root = NULL;
+    int rc = text->text.ptr == NULL ? yaml_load(&root, text->path, arena, err)
+                                    : yaml_load_text(&root, text->path, text->text, arena, err);
 
-    return yaml_load(&root, path, arena, err) < 0 ? err->code : merge_root(into, path, root, err);
+    if (rc < 0)
+        return rc;
+    if (root->type != YAML_MAPPING)
+        return yaml_fail(err, root, "expected a mapping");
+    return config_check_type(root, err) < 0 ? err->code : merge(into, root, file_options, err);
 }
 
-int config_merge_texts(struct yaml_node **out, const char *name, const struct config_text *texts,
-                       size_t count, struct arena *arena, struct error *err)
-{
-    struct yaml_node *root = arena_alloc(arena, sizeof *root), *part = NULL;
-
-    if (root == NULL)
-        return error_no_memory(err);
-    if (count == 0 || count > FILES_MAX)
-        return error_set(err, ERROR_INVALID, "%s has %zu files *.yaml: expected 1 to %d", name,
-                         count, FILES_MAX);
-    *root = (struct yaml_node){.type = YAML_MAPPING, .at = {1, 1}, .path = name};
-    for (size_t i = 0; i < count; i++)
-        if (yaml_load_text(&part, texts[i].path, texts[i].text, arena, err) < 0 ||
-            merge_root(root, texts[i].path, part, err) < 0)
-            return err->code;
-    *out = root;
-    return 0;
-}
-
-static int merge_files(struct yaml_node **out, const char *folder, struct dirent **names, int count,
+static int merge_texts(struct yaml_node **out, const struct config_source *from,
                        struct arena *arena, struct error *err)
 {
     struct yaml_node *root = arena_alloc(arena, sizeof *root);
 
     if (root == NULL)
         return error_no_memory(err);
-    if (count == 0 || count > FILES_MAX)
-        return error_set(err, ERROR_INVALID, "%s: the folder has %d files *.yaml: expected 1 to %d",
-                         folder, count, FILES_MAX);
-    *root = (struct yaml_node){.type = YAML_MAPPING, .at = {1, 1}, .path = folder};
-    for (int i = 0; i < count; i++) {
-        struct slice path = arena_printf(arena, "%s/%s", folder, names[i]->d_name);
-        if (path.ptr == NULL)
-            return error_no_memory(err);
-        if (merge_file(root, path.ptr, arena, err) < 0)
+    *root = (struct yaml_node){.type = YAML_MAPPING, .at = {1, 1}, .path = from->path};
+    for (size_t i = 0; i < from->count; i++)
+        if (merge_text(root, &from->texts[i], arena, err) < 0)
             return err->code;
-    }
     *out = root;
     return 0;
+}
+
+static int check_count(const char *path, const char *has, size_t count, struct error *err)
+{
+    if (count != 0 && count <= FILES_MAX)
+        return 0;
+    return error_set(err, ERROR_INVALID, "%s%s %zu files *.yaml: expected 1 to %d", path, has,
+                     count, FILES_MAX);
+}
+
+static int merge_files(struct yaml_node **out, const char *folder, struct dirent **names, int count,
+                       struct arena *arena, struct error *err)
+{
+    struct config_text files[FILES_MAX] = {{.path = NULL}};
+
+    if (check_count(folder, ": the folder has", (size_t)count, err) < 0)
+        return err->code;
+    for (int i = 0; i < count; i++) {
+        files[i].path = arena_printf(arena, "%s/%s", folder, names[i]->d_name).ptr;
+        if (files[i].path == NULL)
+            return error_no_memory(err);
+    }
+    return merge_texts(out, &(struct config_source){folder, files, (size_t)count}, arena, err);
 }
 
 static int load_folder(struct yaml_node **out, const char *path, struct arena *arena,
@@ -148,12 +141,16 @@ static int load_folder(struct yaml_node **out, const char *path, struct arena *a
     return rc;
 }
 
-int config_load_tree(struct yaml_node **out, const char *path, struct arena *arena,
+int config_load_tree(struct yaml_node **out, const struct config_source *from, struct arena *arena,
                      struct error *err)
 {
+    const char *path = from->path;
     struct file_mark before, after;
     int rc = 0, reads = 0;
 
+    if (from->texts != NULL)
+        return check_count(path, " has", from->count, err) < 0 ? err->code
+                                                               : merge_texts(out, from, arena, err);
     if (!is_folder(path))
         return yaml_load(out, path, arena, err);
     do { /* the kubelet may replace all files in between */

@@ -5,7 +5,16 @@
 #include <stdlib.h>
 #include <yaml.h>
 
-#include "config/base/file_read.h"
+#include "config/base/file.h"
+
+/* A mapping or sequence that is open. */
+struct level {
+    struct yaml_node *node;
+    struct yaml_node *last; /* of its children */
+    struct slice key;       /* whose value comes next */
+    struct place key_at;
+    bool has_key;
+};
 
 struct loading {
     const char *path;
@@ -13,60 +22,30 @@ struct loading {
     yaml_parser_t parser;
     struct yaml_node *root;
     unsigned depth;
-    struct {
-        struct yaml_node *node;
-        struct yaml_node *last; /* of its children */
-        struct slice key;       /* whose value comes next */
-        struct yaml_mark key_at;
-        bool has_key;
-    } levels[YAML_DEPTH_MAX];
+    struct level levels[YAML_DEPTH_MAX];
 };
 
-__attribute__((format(printf, 4, 0))) static int fail_at(struct error *err, const char *path,
-                                                         struct yaml_mark at, const char *format,
-                                                         va_list args)
+int yaml_fail_at(struct error *err, const char *path, struct place at, const char *format, ...)
 {
     char text[ERROR_MESSAGE_BYTES];
+    va_list args;
 
+    va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
-    error_set(err, ERROR_INVALID, "%s", text);
-    return error_wrap(err, "%s:%zu:%zu", path, at.line, at.column);
-}
-
-int yaml_fail(struct error *err, const char *path, const struct yaml_node *node, const char *format,
-              ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    int rc = fail_at(err, node->path != NULL ? node->path : path, node->at, format, args);
     va_end(args);
-    return rc;
-}
-
-int yaml_fail_key(struct error *err, const char *path, const struct yaml_node *node,
-                  const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    int rc = fail_at(err, node->path != NULL ? node->path : path, node->key_at, format, args);
-    va_end(args);
-    return rc;
+    return error_set(err, ERROR_INVALID, "%s:%zu:%zu: %s", path, at.line, at.column, text);
 }
 
 /* libyaml counts from 0. */
-static struct yaml_mark mark_of(yaml_mark_t mark)
+static struct place place_of_mark(yaml_mark_t mark)
 {
-    return (struct yaml_mark){mark.line + 1, mark.column + 1};
+    return (struct place){mark.line + 1, mark.column + 1};
 }
 
 static int fail_event(const struct loading *loading, const yaml_event_t *event, struct error *err,
                       const char *problem)
 {
-    const struct yaml_node node = {.at = mark_of(event->start_mark)};
-
-    return yaml_fail(err, loading->path, &node, "%s", problem);
+    return yaml_fail_at(err, loading->path, place_of_mark(event->start_mark), "%s", problem);
 }
 
 static struct slice copy_scalar(struct arena *arena, const yaml_event_t *event)
@@ -78,7 +57,7 @@ static struct slice copy_scalar(struct arena *arena, const yaml_event_t *event)
 /* Keeps the key until its value comes. */
 static int take_key(struct loading *loading, const yaml_event_t *event, struct error *err)
 {
-    unsigned top = loading->depth - 1;
+    struct level *top = &loading->levels[loading->depth - 1];
     struct slice key = copy_scalar(loading->arena, event);
 
     if (key.ptr == NULL)
@@ -86,9 +65,9 @@ static int take_key(struct loading *loading, const yaml_event_t *event, struct e
     if (event->data.scalar.plain_implicit && slice_equal(key, SLICE("<<")))
         return fail_event(loading, event, err,
                           "merge keys (<<) are not supported: write the values out");
-    loading->levels[top].key = key;
-    loading->levels[top].key_at = mark_of(event->start_mark);
-    loading->levels[top].has_key = true;
+    top->key = key;
+    top->key_at = place_of_mark(event->start_mark);
+    top->has_key = true;
     return 0;
 }
 
@@ -100,15 +79,12 @@ static void attach(struct loading *loading, struct yaml_node *node)
         loading->root = node;
         return;
     }
-    unsigned top = loading->depth - 1;
-    node->key = loading->levels[top].key;
-    node->key_at = loading->levels[top].key_at;
-    loading->levels[top].has_key = false;
-    if (loading->levels[top].last == NULL)
-        loading->levels[top].node->first = node;
-    else
-        loading->levels[top].last->next = node;
-    loading->levels[top].last = node;
+    struct level *top = &loading->levels[loading->depth - 1];
+    *(top->last == NULL ? &top->node->first : &top->last->next) = node;
+    top->last = node;
+    node->key = top->key;
+    node->key_at = top->key_at;
+    top->has_key = false;
 }
 
 static int add_node(struct loading *loading, const yaml_event_t *event, enum yaml_type type,
@@ -119,7 +95,7 @@ static int add_node(struct loading *loading, const yaml_event_t *event, enum yam
     if (node == NULL)
         return error_no_memory(err);
     node->type = type;
-    node->at = mark_of(event->start_mark);
+    node->at = place_of_mark(event->start_mark);
     if (type == YAML_SCALAR) {
         node->is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
         node->text = copy_scalar(loading->arena, event);
@@ -131,19 +107,9 @@ static int add_node(struct loading *loading, const yaml_event_t *event, enum yam
         return 0;
     if (loading->depth == YAML_DEPTH_MAX)
         return fail_event(loading, event, err, "nested too deep");
-    loading->levels[loading->depth].node = node;
-    loading->levels[loading->depth].last = NULL;
-    loading->levels[loading->depth].has_key = false;
-    loading->depth++;
+    loading->levels[loading->depth++] =
+        (struct level){.node = node, .key = node->key}; /* items have the name of their list */
     return 0;
-}
-
-/* <0, 0, >0: a is before, at, after b. */
-static int compare_marks(struct yaml_mark a, struct yaml_mark b)
-{
-    if (a.line != b.line)
-        return a.line < b.line ? -1 : 1;
-    return (a.column > b.column) - (a.column < b.column);
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -151,7 +117,7 @@ static int compare_keys(const void *a, const void *b)
     const struct yaml_node *x = *(struct yaml_node *const *)a, *y = *(struct yaml_node *const *)b;
     int order = slice_compare(x->key, y->key);
 
-    return order != 0 ? order : compare_marks(x->key_at, y->key_at);
+    return order != 0 ? order : place_compare(x->key_at, y->key_at);
 }
 
 /* The first key in the file that repeats an earlier one; NULL if none does. */
@@ -161,14 +127,13 @@ static const struct yaml_node *find_second(const struct yaml_node **sorted, size
 
     for (size_t i = 1; i < count; i++)
         if (slice_equal(sorted[i]->key, sorted[i - 1]->key) &&
-            (second == NULL || compare_marks(sorted[i]->key_at, second->key_at) < 0))
+            (second == NULL || place_compare(sorted[i]->key_at, second->key_at) < 0))
             second = sorted[i];
     return second;
 }
 
 /* At the end of a mapping: fails if a key appears twice. */
-static int check_keys(const struct loading *loading, const struct yaml_node *mapping,
-                      struct error *err)
+static int check_keys(const struct yaml_node *mapping, struct error *err)
 {
     size_t count = 0;
 
@@ -183,7 +148,7 @@ static int check_keys(const struct loading *loading, const struct yaml_node *map
     qsort((void *)sorted, count, sizeof *sorted, compare_keys);
     const struct yaml_node *second = find_second(sorted, count);
     free((void *)sorted);
-    return second == NULL ? 0 : yaml_fail_key(err, loading->path, second, "this key appears twice");
+    return second == NULL ? 0 : yaml_fail_key(err, second, "this key appears twice");
 }
 
 static int put_event(struct loading *loading, const yaml_event_t *event, struct error *err)
@@ -206,7 +171,7 @@ static int put_event(struct loading *loading, const yaml_event_t *event, struct 
     case YAML_SEQUENCE_END_EVENT: loading->depth--; return 0;
     case YAML_MAPPING_END_EVENT:
         loading->depth--;
-        return check_keys(loading, loading->levels[loading->depth].node, err);
+        return check_keys(loading->levels[loading->depth].node, err);
     case YAML_ALIAS_EVENT: return fail_event(loading, event, err, "aliases are not supported");
     case YAML_DOCUMENT_START_EVENT:
         if (loading->root != NULL)
@@ -219,10 +184,9 @@ static int put_event(struct loading *loading, const yaml_event_t *event, struct 
 static int parser_error(const struct loading *loading, struct error *err)
 {
     const yaml_parser_t *parser = &loading->parser;
-    const struct yaml_node node = {.at = mark_of(parser->problem_mark)};
 
-    return yaml_fail(err, loading->path, &node, "%s",
-                     parser->problem == NULL ? "invalid YAML" : parser->problem);
+    return yaml_fail_at(err, loading->path, place_of_mark(parser->problem_mark), "%s",
+                        parser->problem == NULL ? "invalid YAML" : parser->problem);
 }
 
 static int read_events(struct loading *loading, struct error *err)
@@ -280,4 +244,31 @@ int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, str
     if (read_whole_file(path, arena, &text, err) < 0)
         return err->code;
     return yaml_load_text(out, path, text, arena, err);
+}
+
+const struct yaml_node *yaml_value(const struct yaml_node *mapping, const char *key)
+{
+    if (mapping == NULL || mapping->type != YAML_MAPPING)
+        return NULL;
+    for (const struct yaml_node *child = mapping->first; child != NULL; child = child->next)
+        if (slice_equal(child->key, slice_of(key)))
+            return child;
+    return NULL;
+}
+
+const struct yaml_node *yaml_items(const struct yaml_node *list)
+{
+    return list == NULL || list->type != YAML_SEQUENCE ? NULL : list->first;
+}
+
+bool yaml_is_null(const struct yaml_node *node)
+{
+    static const char *const words[] = {"", "~", "null", "Null", "NULL"};
+
+    if (node == NULL)
+        return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (slice_equal(node->text, slice_of(words[i])))
+            return node->type == YAML_SCALAR && !node->is_quoted;
+    return false;
 }

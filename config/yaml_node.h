@@ -19,18 +19,13 @@ enum {
 
 enum yaml_type { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING };
 
-/* A place in a file, counted from 1. */
-struct yaml_mark {
-    size_t line, column;
-};
-
 struct yaml_node {
     enum yaml_type type;
     bool is_quoted;   /* a scalar that is a string, even if it looks like a number or a boolean */
-    const char *path; /* of its file; borrowed from the caller of yaml_load */
-    struct yaml_mark at;
-    struct slice key; /* in a mapping */
-    struct yaml_mark key_at;
+    const char *path; /* of its file; the caller of yaml_load owns it */
+    struct place at;
+    struct slice key;        /* in a mapping; an item of a sequence has that of the sequence */
+    struct place key_at;     /* line 0: it is no value of a mapping */
     struct slice text;       /* of a scalar */
     struct yaml_node *first; /* of a sequence's items or a mapping's values */
     struct yaml_node *next;  /* item or value of the same parent */
@@ -47,11 +42,21 @@ int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, str
 int yaml_load_text(struct yaml_node **out, const char *path, struct slice text, struct arena *arena,
                    struct error *err);
 
-/* Sets ERROR_INVALID with "FILE:LINE:COL: ...", the place of the value or of its key. FILE is the
- * node's own path, or `path` if it has none. */
-int yaml_fail(struct error *err, const char *path, const struct yaml_node *node, const char *format,
-              ...) PRINTF_LIKE(4, 5);
-int yaml_fail_key(struct error *err, const char *path, const struct yaml_node *node,
-                  const char *format, ...) PRINTF_LIKE(4, 5);
+/* The value of a key; NULL: the mapping does not have it, or is not a mapping. */
+const struct yaml_node *yaml_value(const struct yaml_node *mapping, const char *key);
+
+/* The first item of a list; NULL: it has none, or is no list, or NULL. */
+const struct yaml_node *yaml_items(const struct yaml_node *list);
+
+/* Whether there is no value: no node, or null in any of YAML's forms, without quotes. */
+bool yaml_is_null(const struct yaml_node *node);
+
+/* Sets ERROR_INVALID with "FILE:LINE:COL: ...". */
+int yaml_fail_at(struct error *err, const char *path, struct place at, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+/* The same, with the place of a node's value, or of its key. */
+#define yaml_fail(err, node, ...)     yaml_fail_at((err), (node)->path, (node)->at, __VA_ARGS__)
+#define yaml_fail_key(err, node, ...) yaml_fail_at((err), (node)->path, (node)->key_at, __VA_ARGS__)
 
 #endif

@@ -1,8 +1,34 @@
-#include "policy/csi_volumes.h"
+/*
+ * csi_volumes: a pod runs only on nodes that have the CSI drivers of its volumes: of inline volumes
+ * (KEP-596), of claims bound to CSI volumes or to in-tree volumes that a CSI driver serves now, and
+ * of unbound claims whose provisioner is known as a CSI driver. The rows of the decision table
+ * (docs/policies.md), rows about the pod first:
+ *
+ *   inline, and the CSIDriver does not list Ephemeral    UnschedulableAndUnresolvable
+ *   inline, and there is no CSIDriver                    UnschedulableAndUnresolvable
+ *   a claim, and the CSIDriver does not list Persistent  UnschedulableAndUnresolvable
+ *   the node's CSINode lists the driver                  Success
+ *   the node's CSINode does not                          UnschedulableAndUnresolvable, that node
+ *   the node has no CSINode of its own                   as missingCSINode says, that node
+ *
+ * Where every node that the cache knows passes, no node is checked. So under missingCSINode:
+ * Reject, a node that the cache does not know yet, which has no CSINode here, passes a filter call
+ * then. It is rejected where it is the only node in question (view.node: a bind, Volcano's call),
+ * and where nodes are checked because a known one does not pass.
+ *
+ * kube-scheduler's NodeVolumeLimits judges drivers that opt in with
+ * CSIDriver.spec.preventPodSchedulingIfMissing, if its version does so (the gate
+ * VolumeLimitScaling, on since 1.37). This policy judges them as all others, and needs not know the
+ * version: filter is called only with nodes that passed there, so both say the same.
+ *
+ * Not judged: inline volumes of a pod without mounts (pod_object.mounts is NULL: it has too many
+ * volumes); a claim whose volume the cache does not know; and drivers beyond CSI_NEEDS_MAX. The
+ * cache has the mounts of pending pods with inline CSI volumes, so a bind also judges those.
+ */
+#include "policy/policy.h"
+#include "policy/volume.h"
 
-#include "policy/bound_volume.h"
-#include "policy/conflicts.h"
-#include "policy/volume_offers.h"
+enum { CSI_NEEDS_MAX = 32 }; /* nodes have few drivers; more would only cost time under the lock */
 
 /* ---- the drivers that a pod needs ---- */
 
@@ -44,7 +70,7 @@ static bool add_need(struct needs *needs, struct arena *arena, const struct need
 /* The driver of a claim that is bound to the volume; empty: it is not a CSI volume. */
 static void find_volume_driver(const struct resource *volume, struct need *need)
 {
-    need->driver = bound_volume_driver(volume);
+    need->driver = volume_driver(volume);
     if (resource_attribute(volume, VOLUME_DRIVER).len == 0)
         need->plugin = resource_attribute(volume, VOLUME_IN_TREE);
 }
@@ -56,7 +82,7 @@ static void find_volume_driver(const struct resource *volume, struct need *need)
 static bool find_provisioner(const struct cluster *cluster, struct need *need, struct arena *arena)
 {
     const struct claim *claim = need->claim;
-    struct slice plugin, driver = bound_volume_provisioner(cluster, claim, &plugin);
+    struct slice plugin, driver = volume_provisioner(cluster, claim, &plugin);
 
     if (cluster_find_resource(cluster, KIND_CSI_DRIVER, driver) == NULL &&
         cluster_count_driver_nodes(cluster, driver) == 0)
@@ -78,7 +104,7 @@ static bool add_claim(const struct cluster *cluster, struct slice ns, struct sli
 
     if (claim == NULL) /* another policy's business */
         return true;
-    const struct resource *volume = bound_volume_find(cluster, claim);
+    const struct resource *volume = volume_of(cluster, claim);
     if (volume != NULL)
         find_volume_driver(volume, &need);
     else if (!claim_has_volume(claim) && !find_provisioner(cluster, &need, arena))
@@ -110,23 +136,19 @@ static bool find_needs(const struct cluster *cluster, const struct pod_object *p
 /* ---- rows about the pod ---- */
 
 /* What may change what a claim needs: the scheduler has events for these, but may have them before
- * the cache has them. False: no memory; *out is Error. */
-static bool await_claim(const struct need *need, struct arena *arena, struct verdict *out)
+ * the cache has them. */
+static void await_claim(const struct need *need, struct arena *arena, struct verdict *out)
 {
     const struct claim *claim = need->claim;
 
     if (claim == NULL || need->offer.len == 0)
-        return true;
-    struct object_reference awaited[] = {
-        {.kind = KIND_VOLUME, .name = need->offer},
-        {.kind = KIND_CLAIM, .ns = name_text(claim->ns), .name = claim_name(claim)},
-        {.kind = KIND_STORAGE_CLASS, .name = name_slice(claim_storage_class(claim))},
-        {.kind = KIND_CSI_DRIVER, .name = need->driver},
-    };
-    for (size_t i = 0; i < sizeof awaited / sizeof *awaited; i++)
-        if (!verdict_add_awaited(out, arena, &awaited[i]))
-            return false;
-    return true;
+        return;
+    struct object_reference reference = {
+        .kind = KIND_CLAIM, .ns = name_text(claim->ns), .name = claim_name(claim)};
+    (void)verdict_await(out, arena, KIND_VOLUME, need->offer);
+    (void)verdict_add_awaited(out, arena, &reference);
+    (void)verdict_await(out, arena, KIND_STORAGE_CLASS, name_slice(claim_storage_class(claim)));
+    (void)verdict_await(out, arena, KIND_CSI_DRIVER, need->driver);
 }
 
 /* The reason for which no node can serve the need; empty: there is none; {NULL, 0}: no memory. An
@@ -145,8 +167,7 @@ static struct slice find_mode_problem(const struct cluster *cluster, const struc
     if (need->claim != NULL)
         return arena_printf(
             arena, "CSI driver %.*s does not support claims (claim %.*s/%.*s; it supports %.*s)",
-            SLICE_ARG(need->driver), SLICE_ARG(name_text(need->claim->ns)),
-            SLICE_ARG(claim_name(need->claim)), SLICE_ARG(modes));
+            SLICE_ARG(need->driver), CLAIM_NAME_ARG(need->claim), SLICE_ARG(modes));
     if (driver == NULL)
         return arena_printf(arena, "no CSIDriver object for inline volume %.*s (driver %.*s)",
                             SLICE_ARG(need->volume), SLICE_ARG(need->driver));
@@ -159,22 +180,16 @@ static struct slice find_mode_problem(const struct cluster *cluster, const struc
 static bool reject_modes(const struct cluster *cluster, const struct needs *needs,
                          struct arena *arena, struct verdict *out)
 {
-    size_t left_out = 0;
-
     for (size_t i = 0; i < needs->count; i++) {
         const struct need *need = &needs->items[i];
-        struct object_reference driver = {.kind = KIND_CSI_DRIVER, .name = need->driver};
         struct slice reason = find_mode_problem(cluster, need, arena);
-        if (reason.ptr != NULL && reason.len == 0)
+        if ((reason.ptr != NULL && reason.len == 0) || !verdict_reject(out, arena, reason))
             continue;
-        out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-        if (out->reason_count == VERDICT_REASONS_MAX)
-            left_out++;
-        else if (!verdict_add_reason(out, arena, reason) ||
-                 !verdict_add_awaited(out, arena, &driver) || !await_claim(need, arena, out))
-            return true;
+        (void)verdict_await(out, arena, KIND_CSI_DRIVER, need->driver);
+        await_claim(need, arena, out);
     }
-    return !verdict_add_left_out(out, arena, left_out) || out->reason_count != 0;
+    (void)verdict_add_left_out(out, arena);
+    return out->code != CODE_SKIP;
 }
 
 /* ---- rows about a node ---- */
@@ -302,8 +317,7 @@ static bool put_reasons(const struct needs *needs, struct arena *arena)
         else
             need->reason = arena_printf(
                 arena, "CSI driver %.*s of claim %.*s/%.*s is not registered on the node",
-                SLICE_ARG(need->driver), SLICE_ARG(name_text(need->claim->ns)),
-                SLICE_ARG(claim_name(need->claim)));
+                SLICE_ARG(need->driver), CLAIM_NAME_ARG(need->claim));
         if (need->reason.ptr == NULL)
             return false;
     }
@@ -327,14 +341,13 @@ static void restrict_nodes(const struct view *view, const struct needs *needs, s
     out->nodes = filter;
     for (size_t i = 0; i < needs->count; i++) {
         const struct need *need = &needs->items[i];
-        struct object_reference driver = {.kind = KIND_CSI_NODE, .name = need->driver};
         test->rejects_bare_nodes = test->rejects_bare_nodes || !passes_on_bare_nodes(view, need);
-        if (!need->is_everywhere && !verdict_add_awaited(out, arena, &driver))
-            return;
+        if (!need->is_everywhere)
+            (void)verdict_await(out, arena, KIND_CSI_NODE, need->driver);
     }
     for (size_t i = 0; i < needs->count; i++) /* behind the drivers: there is room for few */
-        if (!needs->items[i].is_everywhere && !await_claim(&needs->items[i], arena, out))
-            return;
+        if (!needs->items[i].is_everywhere)
+            await_claim(&needs->items[i], arena, out);
 }
 
 /* ---- the policy ---- */
@@ -380,4 +393,11 @@ bool csi_volumes_refuse_inline(const struct view *view, const struct pod_object 
     return false;
 }
 
-const struct policy csi_volumes = {.name = "CSIVolumes", .mode = mode, .prefilter = prefilter};
+/* It reads drivers: of volumes and provisioners, their modes, on nodes. */
+const struct policy csi_volumes = {
+    .name = "CSIVolumes",
+    .mode = mode,
+    .reads =
+        1U << KIND_VOLUME | 1U << KIND_STORAGE_CLASS | 1U << KIND_CSI_DRIVER | 1U << KIND_CSI_NODE,
+    .prefilter = prefilter,
+};

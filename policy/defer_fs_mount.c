@@ -1,5 +1,6 @@
-#include "policy/bound_volume.h"
-#include "policy/defer_internal.h"
+#include "policy/defer_fs_mount.h"
+
+#include "policy/volume.h"
 
 /* ---- entries ---- */
 
@@ -25,7 +26,8 @@ const struct defer_entry *defer_next_entry(const struct view *view, const struct
     return NULL;
 }
 
-struct slice defer_storage_class(const struct claim *claim)
+/* Empty: the claim is not known, or has none. */
+static struct slice storage_class_of(const struct claim *claim)
 {
     return name_slice(claim == NULL ? NULL : claim_storage_class(claim));
 }
@@ -60,13 +62,14 @@ static bool is_block(const struct decision *decision)
            (persistent != NULL && (resource_number(persistent) & VOLUME_IS_BLOCK) != 0);
 }
 
-struct slice defer_fs_type(const struct decision *decision)
+static struct slice fs_type_of(const struct decision *decision)
 {
     return decision->volume->source == VOLUME_SOURCE_CSI ? decision->volume->fs_type
                                                          : attribute(decision, VOLUME_FS_TYPE);
 }
 
-struct slice defer_change_policy(const struct pod_mounts *mounts)
+/* The pod's fsGroupChangePolicy, or what its absence means. */
+static struct slice change_policy_of(const struct pod_mounts *mounts)
 {
     return mounts->fs_group_change_policy.len == 0 ? SLICE("Always")
                                                    : mounts->fs_group_change_policy;
@@ -80,14 +83,6 @@ static bool supports_change_policy(const struct defer_entry *entry, struct slice
     return (entry->fs_group_change_policies & bit) != 0;
 }
 
-static bool lists_fs_type(const struct defer_entry *entry, struct slice fs_type)
-{
-    for (size_t i = 0; i < entry->fs_type_count; i++)
-        if (slice_equal(entry->fs_types[i], fs_type))
-            return true;
-    return entry->fs_type_count == 0;
-}
-
 /* The first rule from the fifth on that does not hold. */
 static enum defer_rule ask_entry(const struct defer_entry *entry, const struct pod_mounts *mounts,
                                  const struct decision *decision)
@@ -95,13 +90,14 @@ static enum defer_rule ask_entry(const struct defer_entry *entry, const struct p
     const struct pod_volume *volume = decision->volume;
 
     if (mounts->has_fs_group &&
-        (!entry->supports_fs_group || !supports_change_policy(entry, defer_change_policy(mounts))))
+        (!entry->supports_fs_group || !supports_change_policy(entry, change_policy_of(mounts))))
         return RULE_FS_GROUP;
     if (volume->has_sub_path && !entry->supports_sub_path)
         return RULE_SUB_PATH;
     if ((mounts->has_selinux || volume->has_selinux) && !entry->supports_selinux_relabel)
         return RULE_SELINUX;
-    if (!lists_fs_type(entry, defer_fs_type(decision)))
+    if (entry->fs_type_count != 0 &&
+        !slice_is_among(fs_type_of(decision), entry->fs_types, entry->fs_type_count))
         return RULE_FS_TYPE;
     if (has_secret(decision))
         return RULE_SECRET;
@@ -117,7 +113,7 @@ static void ask_entries(const struct view *view, const struct pod_mounts *mounts
                         struct decision *decision)
 {
     const struct defer_entry *entry = decision->entry;
-    struct slice storage_class = defer_storage_class(decision->claim);
+    struct slice storage_class = storage_class_of(decision->claim);
 
     decision->rule = RULE_SOURCE;
     for (; entry != NULL && decision->rule != RULE_NONE;
@@ -163,7 +159,7 @@ static void decide(const struct view *view, const struct pod_object *pod,
         return;
     if (volume->source != VOLUME_SOURCE_CSI)
         out->claim = cluster_find_claim(view->cluster, pod->meta.ns, volume->claim);
-    out->entry = defer_next_entry(view, NULL, volume, defer_storage_class(out->claim),
+    out->entry = defer_next_entry(view, NULL, volume, storage_class_of(out->claim),
                                   pod->mounts->runtime_class);
     out->is_of_former = is_for_former(volume, out->claim);
     out->is_set = volume_is_deferred(volume) && !out->is_of_former;
@@ -173,7 +169,7 @@ static void decide(const struct view *view, const struct pod_object *pod,
     out->rule = RULE_ENTRY;
     if (out->entry == NULL)
         return;
-    out->persistent = out->claim == NULL ? NULL : bound_volume_find(view->cluster, out->claim);
+    out->persistent = out->claim == NULL ? NULL : volume_of(view->cluster, out->claim);
     out->rule = RULE_VOLUME_MODE;
     if (is_block(out))
         return;
@@ -231,6 +227,17 @@ void defer_decide(const struct view *view, const struct pod_object *pod,
         out->rule = RULE_ACCESS_MODE;
 }
 
+/* ---- what has to be known ---- */
+
+bool defer_reads_volumes(const struct config *config)
+{
+    bool is_so = false;
+
+    for (size_t i = 0; i < config->defer_fs_mount.entry_count; i++)
+        is_so = is_so || config->defer_fs_mount.entries[i].storage_class.len != 0;
+    return is_so && config->defer_fs_mount.apply != DEFER_DISABLED;
+}
+
 /* Whether an entry is for claims of pods of that runtime class. */
 static bool has_entry_for(const struct view *view, struct slice runtime_class)
 {
@@ -258,8 +265,6 @@ bool defer_needs_claim(const struct view *view, const struct pod_object *pod,
            has_entry_for(view, pod->mounts->runtime_class);
 }
 
-/* ---- orphans ---- */
-
 bool defer_is_orphan(const struct view *view, const struct pod *pod,
                      const struct pod_volume *volume)
 {
@@ -268,6 +273,117 @@ bool defer_is_orphan(const struct view *view, const struct pod *pod,
     if (volume->source != VOLUME_SOURCE_CSI)
         claim = cluster_find_claim(view->cluster, name_text(pod->ns), volume->claim);
     return volume_is_deferred(volume) &&
-           defer_next_entry(view, NULL, volume, defer_storage_class(claim),
+           defer_next_entry(view, NULL, volume, storage_class_of(claim),
                             pod_mounts(pod)->runtime_class) == NULL;
+}
+
+/* ---- reasons ---- */
+
+static struct slice say_access_mode(const struct decision *decision, struct arena *arena)
+{
+    if (decision->node_mount != NULL)
+        return arena_printf(arena,
+                            "rule 10, accessMode: the node also mounts claim \"%.*s\" for volume "
+                            "\"%.*s\", which is not deferred",
+                            SLICE_ARG(decision->volume->claim),
+                            SLICE_ARG(decision->node_mount->name));
+    return arena_printf(arena,
+                        "rule 10, accessMode: claim \"%.*s\" is not ReadWriteOncePod, and the "
+                        "entry's nonExclusiveClaims is Refuse",
+                        SLICE_ARG(decision->volume->claim));
+}
+
+static struct slice say_entry(const struct pod_object *pod, const struct decision *decision,
+                              struct arena *arena)
+{
+    struct slice runtime_class = pod->mounts->runtime_class;
+
+    if (runtime_class.len == 0)
+        return arena_printf(arena, "rule 2, entry: the pod has no runtimeClassName");
+    if (decision->volume->source == VOLUME_SOURCE_CSI)
+        return arena_printf(arena,
+                            "rule 2, entry: none is for CSI driver \"%.*s\" and runtime class "
+                            "\"%.*s\"",
+                            SLICE_ARG(decision->volume->driver), SLICE_ARG(runtime_class));
+    if (decision->claim == NULL)
+        return arena_printf(arena, "rule 2, entry: persistentvolumeclaim \"%.*s\" not found",
+                            SLICE_ARG(decision->volume->claim));
+    return arena_printf(
+        arena, "rule 2, entry: none is for storage class \"%.*s\" and runtime class \"%.*s\"",
+        SLICE_ARG(storage_class_of(decision->claim)), SLICE_ARG(runtime_class));
+}
+
+static struct slice say_csi(const struct decision *decision, struct arena *arena)
+{
+    if (decision->is_undecided)
+        return arena_printf(arena,
+                            "rule 4, csi: claim \"%.*s\" is not bound to a volume that is known: "
+                            "decided again when it is",
+                            SLICE_ARG(decision->volume->claim));
+    char name[PROVISIONED_NAME_BYTES];
+    return arena_printf(arena, "rule 4, csi: volume \"%.*s\" has no csi source",
+                        SLICE_ARG(resource_name(decision->persistent, name)));
+}
+
+static struct slice say_fs_group(const struct pod_object *pod, const struct decision *decision,
+                                 struct arena *arena)
+{
+    if (!decision->entry->supports_fs_group)
+        return arena_printf(arena,
+                            "rule 5, fsGroup: the pod sets it, and the entry does not support it");
+    return arena_printf(arena,
+                        "rule 5, fsGroup: the entry's fsGroupChangePolicies do not have the "
+                        "pod's, %.*s",
+                        SLICE_ARG(change_policy_of(pod->mounts)));
+}
+
+static struct slice say_set(const struct decision *decision, struct arena *arena)
+{
+    return arena_printf(arena, decision->entry != NULL
+                                   ? "deferred already"
+                                   : "deferred already, and no entry is for it (any more)");
+}
+
+struct slice defer_reason(const struct pod_object *pod, const struct decision *decision,
+                          struct arena *arena)
+{
+    switch (decision->rule) {
+    case RULE_NONE:
+        return decision->is_set ? say_set(decision, arena)
+                                : arena_printf(arena, "the entry supports all that the pod needs");
+    case RULE_SOURCE:
+        return arena_printf(arena, "rule 1, source: it is no persistentVolumeClaim, ephemeral or "
+                                   "csi volume");
+    case RULE_ENTRY: return say_entry(pod, decision, arena);
+    case RULE_VOLUME_MODE: return arena_printf(arena, "rule 3, volumeMode: it is Block");
+    case RULE_CSI: return say_csi(decision, arena);
+    case RULE_FS_GROUP: return say_fs_group(pod, decision, arena);
+    case RULE_SUB_PATH:
+        return arena_printf(arena, "rule 6, subPath: a container mounts it with subPath or "
+                                   "subPathExpr, and the entry does not support it");
+    case RULE_SELINUX:
+        return arena_printf(arena, "rule 7, seLinuxOptions: the pod or a container that mounts it "
+                                   "sets them, and the entry does not support it");
+    case RULE_FS_TYPE:
+        return arena_printf(arena, "rule 8, fsType: the entry's fsTypes do not have \"%.*s\"",
+                            SLICE_ARG(fs_type_of(decision)));
+    case RULE_SECRET:
+        return arena_printf(arena, "rule 9, nodePublishSecret: the volume needs one, which would "
+                                   "be written to the node's disk in clear text");
+    case RULE_ACCESS_MODE: return say_access_mode(decision, arena);
+    case RULE_OPTED_OUT:
+        return arena_printf(arena, "the pod opts out: " DEFER_FS_MOUNT_ANNOTATION
+                                   " is " DEFER_FS_MOUNT_OPT_OUT);
+    case RULE_SET_TO_FALSE: return arena_printf(arena, "the pod says deferFSMount: false");
+    case RULE_IS_DISABLED: return arena_printf(arena, "deferFSMount.apply is Disabled");
+    }
+    return (struct slice){NULL, 0};
+}
+
+struct slice defer_entry_name(const struct defer_entry *entry, struct arena *arena)
+{
+    if (entry == NULL)
+        return SLICE("");
+    return arena_printf(arena, "%.*s%.*s/%.*s", SLICE_ARG(entry->storage_class),
+                        SLICE_ARG(entry->csi_driver), SLICE_ARG(entry->runtime_class));
 }

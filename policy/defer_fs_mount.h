@@ -64,9 +64,18 @@ struct decision {
     bool is_undecided; /* the claim is not bound yet: it is decided again when it is */
 };
 
+/* The next entry for the volume behind `from`, or the first; NULL: there is no other. */
+const struct defer_entry *defer_next_entry(const struct view *view, const struct defer_entry *from,
+                                           const struct pod_volume *volume,
+                                           struct slice storage_class, struct slice runtime_class);
+
 /* Decides about a volume of a pod whose mounts are known. */
 void defer_decide(const struct view *view, const struct pod_object *pod,
                   const struct pod_volume *volume, struct decision *out);
+
+/* Whether a claim's mount may be deferred: only then its volume is read. For a mount that is
+ * deferred already, only its entry counts. */
+bool defer_reads_volumes(const struct config *config);
 
 /* Whether a claim of the pod may be deferred, whatever its storage class is. */
 bool defer_may_match(const struct view *view, const struct pod_object *pod);

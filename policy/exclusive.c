@@ -1,6 +1,6 @@
 #include "policy/exclusive.h"
 
-#include "policy/defer_internal.h"
+#include "policy/defer_fs_mount.h"
 
 static const struct agreed_class *find_agreed(const struct view *view, struct slice storage_class)
 {
@@ -12,7 +12,7 @@ static const struct agreed_class *find_agreed(const struct view *view, struct sl
 
 bool exclusive_by_class(const struct view *view, const struct claim *claim)
 {
-    struct slice storage_class = defer_storage_class(claim);
+    struct slice storage_class = name_slice(claim_storage_class(claim));
 
     return (storage_class.len != 0 && find_agreed(view, storage_class) != NULL) ||
            config_makes_exclusive(view->config, storage_class,
@@ -30,7 +30,7 @@ bool exclusive_is_announced(const struct view *view, const struct claim *claim)
 {
     if (view->agreed == NULL || claim->is_rwop || !exclusive_by_lock(view, claim))
         return false;
-    const struct agreed_class *agreed = find_agreed(view, defer_storage_class(claim));
+    const struct agreed_class *agreed = find_agreed(view, name_slice(claim_storage_class(claim)));
     return agreed == NULL || !agreed->is_in_force;
 }
 
@@ -42,7 +42,7 @@ struct sharing {
 static struct sharing sharing_of(const struct view *view, const struct pod_volume *volume,
                                  const struct claim *claim, struct slice runtime_class)
 {
-    struct slice storage_class = defer_storage_class(claim);
+    struct slice storage_class = name_slice(claim_storage_class(claim));
     struct sharing sharing = {.is_matched = false};
 
     for (const struct defer_entry *entry = NULL;

@@ -10,6 +10,9 @@
 
 #include "policy/policy.h"
 
+/* Claims that claimLock: Annotation locks for one pod. A pod with more is rejected. */
+enum { LOCKED_CLAIMS_MAX = 64 };
+
 /* Whether the pod needs a claim, the index-th of its own, for itself: no other pod may hold it. */
 bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim);
@@ -44,5 +47,17 @@ static inline bool exclusive_may_be_held(const struct claim *claim)
 
 /* Whether pods hold the claim beside one that has it for itself because its runtime mounts it. */
 bool exclusive_is_violated(const struct view *view, const struct claim *claim);
+
+/* ---- where that lies on which claimguards agree: the storage classes of exclusive claims ---- */
+
+#define AGREEMENT_NAME "claimguard-agreement" /* of the ConfigMap */
+
+/* Its namespace: that of the kubeconfig's context, or of the service account. Each is empty where
+ * there is none, or it is not known. For serve, which reads and writes it, and for doctor, which
+ * asks for the rights to it. */
+static inline struct slice agreed_namespace(struct slice context, struct slice account)
+{
+    return context.len != 0 ? context : account.len != 0 ? account : SLICE("claimguard");
+}
 
 #endif

@@ -2,15 +2,33 @@
 
 #include <stdlib.h>
 
-static bool warns(const struct policy *policy, const struct view *view)
+int policy_mode(const struct policy *policy, const struct config *config)
 {
-    return policy->mode != NULL && policy->mode(view->config) == MODE_WARN;
+    return policy->mode == NULL ? MODE_ENFORCE : policy->mode(config);
 }
 
-static bool is_off(const struct policy *policy, const struct view *view)
+/* ---- kinds ---- */
+
+unsigned policy_needed_kinds(const struct config *config)
 {
-    return policy->mode != NULL && policy->mode(view->config) == MODE_OFF;
+    unsigned kinds = 1U << KIND_POD | 1U << KIND_NODE | 1U << KIND_CLAIM;
+
+    for (size_t i = 0; policies[i] != NULL; i++) {
+        if (policy_mode(policies[i], config) == MODE_OFF)
+            continue;
+        kinds |= policies[i]->reads;
+        if (policies[i]->reads_also != NULL)
+            kinds |= policies[i]->reads_also(config);
+    }
+    return kinds;
 }
+
+bool policy_needs(const struct config *config, enum kind kind)
+{
+    return (policy_needed_kinds(config) >> kind & 1) != 0;
+}
+
+/* ---- the verdict ---- */
 
 /* Turns the rejection of a policy that only warns into warnings, with Skip. */
 static void warn_instead(struct verdict *verdict, struct arena *arena)
@@ -28,19 +46,22 @@ static void warn_instead(struct verdict *verdict, struct arena *arena)
 static void ask(const struct policy *policy, const struct view *view, const struct pod_object *pod,
                 struct arena *arena, struct verdict *out)
 {
+    int mode = policy_mode(policy, view->config);
+
     *out = (struct verdict){.code = CODE_SKIP};
-    if (is_off(policy, view))
+    if (mode == MODE_OFF)
         return;
     policy->prefilter(view, pod, arena, out);
-    if (warns(policy, view) && code_is_rejection(out->code) && out->code != CODE_ERROR)
+    if (mode == MODE_WARN && code_is_rejection(out->code) && out->code != CODE_ERROR)
         warn_instead(out, arena);
-    if (warns(policy, view))
+    out->decided_by = policy;
+    if (mode == MODE_WARN)
         out->awaited_count = 0; /* the pod does not wait for them */
     for (size_t i = 0; i < out->warning_count; i++)
         out->warnings[i].policy = policy;
     for (struct node_filter *filter = out->nodes; filter != NULL; filter = filter->next) {
         filter->policy = policy;
-        filter->warns = warns(policy, view);
+        filter->warns = mode == MODE_WARN;
     }
 }
 
@@ -52,25 +73,12 @@ static void append(struct node_filter **list, struct node_filter *nodes)
     *list = nodes;
 }
 
-/* The warnings of policies that were asked before come first. False: no memory; *out is Error. */
-static bool append_warnings(struct verdict *out, const struct verdict *more, struct arena *arena)
+/* The warnings of policies that were asked before come first. */
+static void append_warnings(struct verdict *out, const struct verdict *more, struct arena *arena)
 {
-    for (size_t i = 0; i < more->warning_count && out->warning_count < WARNINGS_MAX; i++) {
-        if (!verdict_add_warning(out, arena, more->warnings[i].text))
-            return false;
-        out->warnings[out->warning_count - 1].policy = more->warnings[i].policy;
-    }
-    return true;
-}
-
-/* What a pod waits for that passes by the policies before, but not on all nodes, stays. False: no
- * memory; *out is Error. */
-static bool append_awaited(struct verdict *out, const struct verdict *more, struct arena *arena)
-{
-    for (size_t i = 0; i < more->awaited_count; i++)
-        if (!verdict_add_awaited(out, arena, &more->awaited[i]))
-            return false;
-    return true;
+    for (size_t i = 0; i < more->warning_count && out->warning_count < WARNINGS_MAX; i++)
+        if (verdict_add_warning(out, arena, more->warnings[i].text))
+            out->warnings[out->warning_count - 1].policy = more->warnings[i].policy;
 }
 
 /* Adds an Unresolvable verdict to one that evictions would help: they do not help any more. */
@@ -79,57 +87,60 @@ static void aggravate(struct verdict *out, const struct verdict *more, struct ar
     out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
     out->victim_count = 0;
     for (size_t i = 0; i < more->reason_count; i++)
-        if (!verdict_add_reason(out, arena, more->reasons[i]))
-            return;
-    for (size_t i = 0; i < more->cause_count; i++) {
-        const struct object_reference *cause = &more->causes[i];
-        if (!verdict_keep_cause(out, arena, cause))
-            return;
-    }
+        (void)verdict_add_reason(out, arena, more->reasons[i]);
+    for (size_t i = 0; i < more->cause_count; i++)
+        (void)verdict_keep_cause(out, arena, &more->causes[i]);
 }
 
-/* Adds a policy's verdict to that of the policies before it. Whether it decides. */
-static bool merge(struct verdict *out, const struct verdict *verdict, struct arena *arena)
+/* Adds a policy's verdict to that of the policies before it. */
+static void merge(struct verdict *out, const struct verdict *verdict, struct arena *arena)
 {
-    bool decides = verdict->code == CODE_ERROR ||
-                   (!code_is_rejection(out->code) &&
-                    (code_is_rejection(verdict->code) ||
-                     (verdict->code == CODE_SUCCESS && out->code == CODE_SKIP)));
+    if (verdict->code == CODE_ERROR) {
+        *out = *verdict;
+        return;
+    }
+    bool decides = !code_is_rejection(out->code) &&
+                   (code_is_rejection(verdict->code) ||
+                    (verdict->code == CODE_SUCCESS && out->code == CODE_SKIP));
     struct verdict merged = decides ? *verdict : *out;
-
     merged.nodes = out->nodes;
     append(&merged.nodes, verdict->nodes);
     merged.warnings = out->warnings;
     merged.warning_count = out->warning_count;
     merged.awaited = out->awaited;
     merged.awaited_count = out->awaited_count;
-    if (verdict->code == CODE_ERROR)
-        merged = *verdict;
-    else if (append_warnings(&merged, verdict, arena) && append_awaited(&merged, verdict, arena) &&
-             code_is_rejection(verdict->code) && !decides)
+    append_warnings(&merged, verdict, arena);
+    /* what a pod waits for that passes by the policies before, but not on all nodes, stays */
+    for (size_t i = 0; i < verdict->awaited_count; i++)
+        (void)verdict_add_awaited(&merged, arena, &verdict->awaited[i]);
+    if (code_is_rejection(verdict->code) && !decides && merged.code != CODE_ERROR)
         aggravate(&merged, verdict, arena);
     *out = merged;
-    return decides;
 }
 
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
-                      struct verdict *out, const struct policy **decided_by)
+                      struct verdict *out)
 {
     const bool *exclusive = NULL;
+    struct pod_object completed = *pod;
 
-    *out = (struct verdict){.code = CODE_SKIP};
-    *decided_by = policies[0];
+    *out = (struct verdict){.code = CODE_SKIP, .decided_by = policies[0]};
+    if (!cluster_complete_pod(view->cluster, &completed, arena)) {
+        verdict_out_of_memory(out);
+        return;
+    }
     for (size_t i = 0; policies[i] != NULL; i++) {
         struct verdict verdict;
         if (code_is_rejection(out->code) && out->code != CODE_UNSCHEDULABLE)
             break;
-        ask(policies[i], view, pod, arena, &verdict);
+        ask(policies[i], view, &completed, arena, &verdict);
         exclusive = verdict.exclusive != NULL ? verdict.exclusive : exclusive;
-        if (merge(out, &verdict, arena))
-            *decided_by = policies[i];
+        merge(out, &verdict, arena);
     }
     out->exclusive = exclusive;
 }
+
+/* ---- nodes ---- */
 
 /* By the filter's list. */
 static void check_list(const struct node_filter *filter, const struct slice *nodes, size_t count,
@@ -184,17 +195,14 @@ const struct node_filter *policy_filter(const struct verdict *verdict, struct sl
 bool policy_passes_somewhere(const struct view *view, const struct verdict *verdict,
                              struct arena *arena)
 {
-    const struct table *nodes = &view->cluster->nodes;
     struct table_walk walk = {.at = 0};
     struct slice reason;
 
     if (!policy_filters_nodes(verdict))
         return true;
-    for (const struct table_record *at; (at = table_next(nodes, &walk)) != NULL;) {
-        const struct node *node = (const struct node *)(const void *)at;
+    for (const struct node *node; (node = cluster_next_node(view->cluster, &walk)) != NULL;)
         if (node->exists && policy_filter(verdict, name_slice(node->name), arena, &reason) == NULL)
             return true;
-    }
     return false;
 }
 
@@ -217,14 +225,13 @@ bool policy_filters_nodes(const struct verdict *verdict)
 }
 
 /* The pod passes on no node, not on this one either, and evictions would not change that. */
-static void reject(struct verdict *verdict, struct slice node, struct arena *arena,
-                   const struct policy **decided_by)
+static void reject(struct verdict *verdict, struct slice node, struct arena *arena)
 {
     struct slice reason = {NULL, 0};
     const struct node_filter *filter = policy_filter(verdict, node, arena, &reason);
 
     if (filter != NULL && !code_is_rejection(verdict->code))
-        *decided_by = filter->policy;
+        verdict->decided_by = filter->policy;
     verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
     verdict->is_by_nodes = true;
     verdict->victim_count = 0;
@@ -248,8 +255,7 @@ static void add_reasons(const struct node_filter *filter, const struct slice *na
 }
 
 size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, size_t count,
-                           struct arena *arena, struct slice *reasons,
-                           const struct policy **decided_by)
+                           struct arena *arena, struct slice *reasons)
 {
     bool has_memory = true;
     size_t rejected = 0;
@@ -268,7 +274,7 @@ size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, s
         return 0;
     }
     if (rejected != 0 && rejected == count)
-        reject(verdict, names[0], arena, decided_by);
+        reject(verdict, names[0], arena);
     else if (verdict->code == CODE_UNSCHEDULABLE)
         return 0;
     return rejected;
@@ -288,14 +294,21 @@ bool policy_has_given_up(const struct view *view, struct slice ns, struct arena 
     return is_so;
 }
 
+/* ---- preemption ---- */
+
 void policy_preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
                     struct arena *arena, struct candidate *candidates, size_t count)
 {
+    struct pod_object completed = *pod;
     struct slice reason;
 
+    if (!cluster_complete_pod(view->cluster, &completed, arena)) {
+        verdict_out_of_memory(verdict);
+        return;
+    }
     for (const struct policy *const *policy = policies; *policy != NULL; policy++)
         if ((*policy)->preempt != NULL)
-            (*policy)->preempt(view, pod, verdict, arena, candidates, count);
+            (*policy)->preempt(view, &completed, verdict, arena, candidates, count);
     for (size_t i = 0; i < count; i++)
         if (candidates[i].keeps_node &&
             policy_filter(verdict, candidates[i].node, arena, &reason) != NULL)

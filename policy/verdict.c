@@ -10,17 +10,26 @@ const char *code_text(enum verdict_code code)
     return texts[code];
 }
 
+static struct slice no_memory = {too_big, sizeof too_big - 1};
+
 void verdict_out_of_memory(struct verdict *out)
 {
-    static struct slice reason = {too_big, sizeof too_big - 1};
+    *out = (struct verdict){.code = CODE_ERROR,
+                            .decided_by = out->decided_by,
+                            .reasons = &no_memory,
+                            .reason_count = 1};
+}
 
-    *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
+static bool has_no_memory(const struct verdict *verdict)
+{
+    return verdict->reasons == &no_memory;
 }
 
 bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice reason)
 {
+    if (has_no_memory(out))
+        return false;
     struct slice *grown = arena_grow(arena, out->reasons, out->reason_count, sizeof *grown);
-
     if (grown == NULL || reason.ptr == NULL) {
         verdict_out_of_memory(out);
         return false;
@@ -30,15 +39,27 @@ bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice r
     return true;
 }
 
-bool verdict_add_left_out(struct verdict *out, struct arena *arena, size_t count)
+bool verdict_reject(struct verdict *out, struct arena *arena, struct slice reason)
 {
-    return count == 0 || verdict_add_reason(out, arena, arena_printf(arena, "and %zu more", count));
+    if (has_no_memory(out))
+        return false;
+    out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    if (out->reason_count < VERDICT_REASONS_MAX)
+        return verdict_add_reason(out, arena, reason);
+    out->left_out++;
+    return false;
+}
+
+bool verdict_add_left_out(struct verdict *out, struct arena *arena)
+{
+    return out->left_out == 0 ||
+           verdict_add_reason(out, arena, arena_printf(arena, "and %zu more", out->left_out));
 }
 
 bool verdict_add_warning(struct verdict *out, struct arena *arena, struct slice text)
 {
-    if (out->warning_count == WARNINGS_MAX)
-        return true;
+    if (has_no_memory(out) || out->warning_count == WARNINGS_MAX)
+        return !has_no_memory(out);
     struct warning *grown = arena_grow(arena, out->warnings, out->warning_count, sizeof *grown);
     if (grown == NULL || text.ptr == NULL) {
         verdict_out_of_memory(out);
@@ -53,8 +74,8 @@ bool verdict_add_warning(struct verdict *out, struct arena *arena, struct slice 
 static bool add_reference(struct verdict *out, struct object_reference **list, size_t *count,
                           struct arena *arena, const struct object_reference *reference)
 {
-    if (*count == CAUSES_MAX)
-        return true;
+    if (has_no_memory(out) || *count == CAUSES_MAX)
+        return !has_no_memory(out);
     struct object_reference *grown = arena_grow(arena, *list, *count, sizeof *grown);
     if (grown == NULL || reference->ns.ptr == NULL || reference->name.ptr == NULL ||
         reference->uid.ptr == NULL) {
@@ -90,14 +111,6 @@ bool verdict_keep_cause(struct verdict *out, struct arena *arena,
     return add_reference(out, &out->causes, &out->cause_count, arena, cause);
 }
 
-static bool awaits(const struct verdict *verdict, const struct object_reference *object)
-{
-    for (size_t i = 0; i < verdict->awaited_count; i++)
-        if (object_reference_equal(&verdict->awaited[i], object))
-            return true;
-    return false;
-}
-
 /* Removes the last object that is no pod, if there is one. */
 static void make_room_for_pod(struct verdict *verdict)
 {
@@ -115,12 +128,17 @@ static void make_room_for_pod(struct verdict *verdict)
 bool verdict_add_awaited(struct verdict *out, struct arena *arena,
                          const struct object_reference *object)
 {
-    if (awaits(out, object))
+    if (object_reference_is_among(object, out->awaited, out->awaited_count))
         return true;
     if (out->awaited_count == CAUSES_MAX && object->kind == KIND_POD)
         make_room_for_pod(out);
     struct object_reference copy = copy_reference(arena, object);
     return add_reference(out, &out->awaited, &out->awaited_count, arena, &copy);
+}
+
+bool verdict_await(struct verdict *out, struct arena *arena, enum kind kind, struct slice name)
+{
+    return verdict_add_awaited(out, arena, &(struct object_reference){.kind = kind, .name = name});
 }
 
 struct slice verdict_message(const struct verdict *verdict, struct arena *arena)

@@ -2,7 +2,8 @@
  * verdict: what a policy says of a pod, and functions to build it.
  *
  * Ownership: all that a verdict points to is in the caller's arena; victims are in the cluster.
- * Errors: false, and the verdict says Error because there is no memory.
+ * Errors: false, and the verdict says Error because there is no memory. It stays so, whatever is
+ * added: who adds several things need not check each.
  */
 #ifndef POLICY_VERDICT_H
 #define POLICY_VERDICT_H
@@ -50,7 +51,7 @@ struct node_filter {
     const void *context;
 
     bool nominates; /* a pod that passes on none of the offered nodes is nominated to one of the
-                       list: extender/live/nomination.h */
+                       list: extender/serving/live/nomination.h */
 
     /* set by policy_prefilter: */
     const struct policy *policy; /* whose filter this is */
@@ -66,10 +67,12 @@ struct warning {
 
 struct verdict {
     enum verdict_code code;
+    const struct policy *decided_by; /* set by policy_prefilter and policy_filter_nodes */
     bool is_by_nodes;      /* rejected on each node that is offered, and not for itself: it may pass
                               on others; set by policy_filter_nodes */
     struct slice *reasons; /* none when the pod may pass */
     size_t reason_count;
+    size_t left_out; /* reasons that are not there, because of VERDICT_REASONS_MAX */
     struct object_reference *causes; /* the claims and holders for which the pod is rejected */
     size_t cause_count;
     struct object_reference *awaited; /* a refused pod is requeued when one of them appears or
@@ -89,15 +92,21 @@ struct verdict {
     size_t warning_count;
 };
 
+/* Namespace and name of a claim, for "%.*s/%.*s". */
+#define CLAIM_NAME_ARG(claim) SLICE_ARG(name_text((claim)->ns)), SLICE_ARG(claim_name(claim))
+
 /* Makes the verdict Error, because there is no memory. */
 void verdict_out_of_memory(struct verdict *out);
 
 /* Adds a reason. {NULL, 0}: there was no memory to write it. */
 bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice reason);
 
-/* Adds "and COUNT more": reasons that a policy has left out because VERDICT_REASONS_MAX are there.
- * 0: adds nothing. */
-bool verdict_add_left_out(struct verdict *out, struct arena *arena, size_t count);
+/* Rejects the pod, Unresolvable, for a reason of which there may be many: of more than
+ * VERDICT_REASONS_MAX, the others are counted. Whether it was added. */
+bool verdict_reject(struct verdict *out, struct arena *arena, struct slice reason);
+
+/* Ends the reasons: adds "and COUNT more", if any are left out. */
+bool verdict_add_left_out(struct verdict *out, struct arena *arena);
 
 /* Adds a warning, unless there are WARNINGS_MAX. {NULL, 0}: there was no memory to write it. */
 bool verdict_add_warning(struct verdict *out, struct arena *arena, struct slice text);
@@ -115,6 +124,9 @@ bool verdict_keep_cause(struct verdict *out, struct arena *arena,
  * first: a bind also asks the API server about them. */
 bool verdict_add_awaited(struct verdict *out, struct arena *arena,
                          const struct object_reference *object);
+
+/* The same, of an object without namespace and UID. */
+bool verdict_await(struct verdict *out, struct arena *arena, enum kind kind, struct slice name);
 
 /* The reasons as one message: "a; b". */
 struct slice verdict_message(const struct verdict *verdict, struct arena *arena);

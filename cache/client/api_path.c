@@ -13,14 +13,20 @@ void api_path_escape(struct buf *path, struct slice text)
     }
 }
 
-void object_path(struct buf *path, enum kind kind, struct slice ns, struct slice name)
+void api_path_put(struct buf *path, enum kind kind, struct slice ns)
 {
     buf_put(path, slice_of(kind_api_path(kind)));
     if (ns.len != 0 && kind_is_namespaced(kind)) {
         buf_put(path, SLICE("/namespaces/"));
         api_path_escape(path, ns);
     }
-    buf_printf(path, "/%s/", kind_resource(kind));
+    buf_printf(path, "/%s", kind_resource(kind));
+}
+
+void object_path(struct buf *path, enum kind kind, struct slice ns, struct slice name)
+{
+    api_path_put(path, kind, ns);
+    buf_put(path, SLICE("/"));
     api_path_escape(path, name);
     path->failed = path->failed || !object_reference_is_possible(
                                        &(struct object_reference){.ns = ns, .name = name});

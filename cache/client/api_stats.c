@@ -13,17 +13,6 @@ static const struct {
     {500, "500"}, {502, "502"}, {503, "503"}, {504, "504"}, {UINT32_MAX, "other"},
 };
 
-static struct slice next_segment(struct slice *path)
-{
-    const char *end = path->len == 0 ? NULL : memchr(path->ptr, '/', path->len);
-    size_t length = end == NULL ? path->len : (size_t)(end - path->ptr);
-    struct slice segment = {path->ptr, length};
-
-    length += end != NULL;
-    *path = (struct slice){path->ptr + length, path->len - length};
-    return segment;
-}
-
 static unsigned resource_of(struct slice resource, struct slice subresource)
 {
     if (slice_equal(subresource, SLICE("binding")))
@@ -57,20 +46,20 @@ struct api_target api_target_of(const char *method, const char *path)
     size_t length = strcspn(path, "?");
     struct slice rest = {path, length}, query = slice_of(path + length);
 
-    (void)next_segment(&rest); /* before the first slash */
-    struct slice root = next_segment(&rest);
+    (void)slice_cut(&rest, '/'); /* before the first slash */
+    struct slice root = slice_cut(&rest, '/');
     bool is_api = slice_equal(root, SLICE("api")), is_group = slice_equal(root, SLICE("apis"));
     if (!is_api && !is_group)
         return (struct api_target){verb_of(method, query, true), API_RESOURCE_OTHER};
-    (void)next_segment(&rest);
+    (void)slice_cut(&rest, '/');
     if (is_group)
-        (void)next_segment(&rest);
-    struct slice resource = next_segment(&rest);
+        (void)slice_cut(&rest, '/');
+    struct slice resource = slice_cut(&rest, '/');
     if (slice_equal(resource, SLICE("namespaces"))) {
-        (void)next_segment(&rest);
-        resource = next_segment(&rest);
+        (void)slice_cut(&rest, '/');
+        resource = slice_cut(&rest, '/');
     }
-    struct slice name = next_segment(&rest);
+    struct slice name = slice_cut(&rest, '/');
     return (struct api_target){verb_of(method, query, name.len != 0), resource_of(resource, rest)};
 }
 

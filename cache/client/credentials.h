@@ -23,8 +23,29 @@
 #define CACHE_CLIENT_CREDENTIALS_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
-#include "cache/client/credential_plugin.h"
+#include "cache/client/kubeconfig.h"
+#include "config/base/buf.h"
+
+enum {
+    PLUGIN_SECONDS_MAX = 30,
+    PLUGIN_OUTPUT_BYTES_MAX = 1024 * 1024,
+    PLUGIN_KILL_MS = 100, /* how long a killed process may take to end */
+};
+
+/*
+ * One run of a credential plugin, in the background. The plugin has a process group of its own,
+ * which is killed when the plugin takes longer than PLUGIN_SECONDS_MAX, prints too much, or is
+ * stopped. Only who stops it waits for it, for PLUGIN_KILL_MS at most. All zero: no plugin runs.
+ */
+struct plugin_run {
+    const char *command; /* for messages */
+    pid_t pid;           /* 0: none */
+    int output;          /* the reading end of the pipe */
+    uint64_t deadline_ns;
+    struct buf text; /* what it has printed */
+};
 
 enum {
     CREDENTIALS_EARLY_MS = 60 * 1000,    /* renew so long before the end; or at half of its life */

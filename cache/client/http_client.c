@@ -184,17 +184,19 @@ static const size_t at_once_max[HTTP_CLASS_COUNT] = {
 /* The waiting call of the class whose turn it is; NULL: none can be sent now. */
 static struct http_transfer *next_of(struct http_client *client, enum http_class class)
 {
-    size_t share_max = at_once_max[class] - at_once_max[class] / HTTP_SHARE_OF;
+    size_t running = client->running_count[class], fewest = SIZE_MAX;
     struct http_transfer *next = NULL;
 
-    if (client->running_count[class] >= at_once_max[class])
+    if (running >= at_once_max[class])
         return NULL;
     for (struct http_transfer *call = TAILQ_FIRST(&client->waiting); call != NULL;
          call = TAILQ_NEXT(call, link)) {
-        size_t running = client->running_in[class][call->request.share];
-        if (call->request.class == class && running < share_max) {
+        size_t running_in = client->running_in[class][call->request.share];
+        if (call->request.class == class && running_in < fewest &&
+            (class == HTTP_WATCH ||
+             !share_is_over(running_in, running, 1, at_once_max[class], HTTP_SHARE_PARTS))) {
             next = call;
-            share_max = running; /* another one has to have fewer */
+            fewest = running_in;
         }
     }
     return next;
@@ -267,7 +269,7 @@ static void note_silence(struct http_client *client)
     const struct http_transfer *call = TAILQ_FIRST(&client->running);
     uint64_t since_ns = 0;
 
-    while (call != NULL && call->request.class == HTTP_WATCH)
+    while (call != NULL && call->request.class != HTTP_READ) /* a webhook may delay writes */
         call = TAILQ_NEXT(call, link);
     if (call != NULL)
         since_ns =

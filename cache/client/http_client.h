@@ -36,7 +36,7 @@ enum {
     HTTP_ERROR_BYTES = 256,
     HTTP_CALLS_AT_ONCE_MAX = 32,   /* reads, and as many writes; each has its own connection */
     HTTP_MESSAGES_AT_ONCE_MAX = 8, /* in addition to those */
-    HTTP_SHARE_OF = 4,             /* of so many calls at a time, one share leaves one to others */
+    HTTP_SHARE_PARTS = 3,          /* one share has three quarters of them (shares.h) */
 
     /* A write uses no connection that was idle for longer. Servers and load balancers close idle
      * connections, the earliest after ten seconds. A write that is sent at that moment has an

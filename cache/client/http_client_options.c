@@ -15,6 +15,10 @@ enum {
     READ_IDLE_S_MAX = 60,
 };
 
+/* Sets an option, unless one before it has failed. */
+#define SET(rc_, easy_, option_, value_) \
+    ((rc_) = (rc_) != CURLE_OK ? (rc_) : curl_easy_setopt(easy_, option_, value_))
+
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 {
     struct http_transfer *call = context;
@@ -70,9 +74,8 @@ static CURLcode set_authority(CURL *easy, const struct kubeconfig *kubeconfig)
     CURLcode rc = CURLE_OK;
 
     if (kubeconfig->skips_verification) {
-        rc = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        if (rc == CURLE_OK)
-            rc = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        SET(rc, easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        SET(rc, easy, CURLOPT_SSL_VERIFYHOST, 0L);
     } else if (kubeconfig->ca.file != NULL || kubeconfig->ca.data.len != 0) {
         rc = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* this authority and no other */
         if (rc == CURLE_OK)
@@ -102,26 +105,18 @@ static CURLcode set_transport(struct http_transfer *call)
         {CURLOPT_MAXAGE_CONN, call->is_read ? READ_IDLE_S_MAX : HTTP_WRITE_IDLE_S_MAX},
     };
 
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == CURLE_OK; i++)
-        rc = curl_easy_setopt(easy, numbers[i].option, numbers[i].value);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    if (rc == CURLE_OK) /* audit logs contain it, and managedFields its name */
-        rc = curl_easy_setopt(easy, CURLOPT_USERAGENT, HTTP_USER_AGENT);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, tune_socket);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, before_sending);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->error);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        SET(rc, easy, numbers[i].option, numbers[i].value);
+    SET(rc, easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    /* audit logs contain it, and managedFields its name */
+    SET(rc, easy, CURLOPT_USERAGENT, HTTP_USER_AGENT);
+    SET(rc, easy, CURLOPT_SOCKOPTFUNCTION, tune_socket);
+    SET(rc, easy, CURLOPT_PREREQFUNCTION, before_sending);
+    SET(rc, easy, CURLOPT_PREREQDATA, call);
+    SET(rc, easy, CURLOPT_WRITEFUNCTION, take_bytes);
+    SET(rc, easy, CURLOPT_WRITEDATA, call);
+    SET(rc, easy, CURLOPT_ERRORBUFFER, call->error);
+    SET(rc, easy, CURLOPT_PRIVATE, call);
     return rc;
 }
 
@@ -178,8 +173,8 @@ static CURLcode set_url(struct http_transfer *call, struct arena *arena)
                  ? CURLE_OUT_OF_MEMORY
                  : curl_easy_setopt(call->easy, CURLOPT_CONNECT_TO, call->connect_to);
     }
-    if (rc == CURLE_OK && kubeconfig->proxy_url != NULL)
-        rc = curl_easy_setopt(call->easy, CURLOPT_PROXY, kubeconfig->proxy_url);
+    if (kubeconfig->proxy_url != NULL)
+        SET(rc, call->easy, CURLOPT_PROXY, kubeconfig->proxy_url);
     return rc;
 }
 
@@ -188,12 +183,11 @@ static CURLcode set_body(struct http_transfer *call)
     CURLcode rc = CURLE_OK;
 
     if (call->request.body.len != 0) {
-        rc = curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE, (long)call->request.body.len);
-        if (rc == CURLE_OK)
-            rc = curl_easy_setopt(call->easy, CURLOPT_COPYPOSTFIELDS, call->request.body.ptr);
+        SET(rc, call->easy, CURLOPT_POSTFIELDSIZE, (long)call->request.body.len);
+        SET(rc, call->easy, CURLOPT_COPYPOSTFIELDS, call->request.body.ptr);
     }
-    if (rc == CURLE_OK && call->request.method != NULL)
-        rc = curl_easy_setopt(call->easy, CURLOPT_CUSTOMREQUEST, call->request.method);
+    if (call->request.method != NULL)
+        SET(rc, call->easy, CURLOPT_CUSTOMREQUEST, call->request.method);
     return rc;
 }
 
@@ -239,7 +233,6 @@ CURLcode http_client_set_credentials(struct http_transfer *call,
         rc = set_pem(easy, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB, &credentials->cert);
     if (rc == CURLE_OK)
         rc = set_pem(easy, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB, &credentials->key);
-    if (rc == CURLE_OK)
-        rc = curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->headers);
+    SET(rc, easy, CURLOPT_HTTPHEADER, call->headers);
     return rc;
 }

@@ -21,19 +21,17 @@ static int find_entry(const struct files *files, const char *list, const char *m
                       struct slice name, struct kubeconfig_entry *out, struct error *err)
 {
     for (size_t i = 0; i < files->count; i++) {
-        const struct yaml_node *entries = kubeconfig_key(files->roots[i], list);
-        if (entries == NULL || entries->type != YAML_SEQUENCE)
-            continue;
-        for (const struct yaml_node *item = entries->first; item != NULL; item = item->next) {
-            const struct yaml_node *given = kubeconfig_key(item, "name");
+        const struct yaml_node *item = yaml_items(yaml_value(files->roots[i], list));
+        for (; item != NULL; item = item->next) {
+            const struct yaml_node *given = yaml_value(item, "name");
             if (given == NULL || !slice_equal(given->text, name))
                 continue;
-            *out = (struct kubeconfig_entry){files->paths[i], list, given,
-                                             kubeconfig_key(item, member)};
+            *out =
+                (struct kubeconfig_entry){files->paths[i], list, given, yaml_value(item, member)};
             if (out->body != NULL && out->body->type == YAML_MAPPING)
                 return 0;
-            return yaml_fail(err, files->paths[i], item, "%s[%.*s].%s: expected a mapping", list,
-                             SLICE_ARG(name), member);
+            return yaml_fail(err, item, "%s[%.*s].%s: expected a mapping", list, SLICE_ARG(name),
+                             member);
         }
     }
     return error_set(err, ERROR_INVALID, "%s:1:1: %s: there is no \"%.*s\"", files->paths[0], list,
@@ -60,8 +58,8 @@ static int find_context(const struct files *files, const char *wanted, struct ku
     struct slice name = slice_of(wanted);
 
     for (size_t i = 0; i < files->count && name.len == 0; i++) {
-        const struct yaml_node *current = kubeconfig_key(files->roots[i], "current-context");
-        if (!kubeconfig_is_null(current))
+        const struct yaml_node *current = yaml_value(files->roots[i], "current-context");
+        if (!yaml_is_null(current))
             name = current->text;
     }
     if (name.len == 0)
@@ -80,7 +78,7 @@ static int read_files(struct files *files, struct kubeconfig *out, const char *w
         if (yaml_load(&root, files->paths[i], files->arena, err) < 0)
             return err->code;
         if (root->type != YAML_MAPPING)
-            return yaml_fail(err, files->paths[i], root, "expected a kubeconfig (kind: Config)");
+            return yaml_fail(err, root, "expected a kubeconfig (kind: Config)");
         files->roots[i] = root;
     }
     if (find_context(files, wanted, &context, err) < 0)
@@ -190,14 +188,11 @@ size_t kubeconfig_contexts(const char *path, struct arena *arena, struct slice *
         return 0;
     for (size_t i = 0; i < files.count; i++) {
         struct yaml_node *root = NULL;
-        const struct yaml_node *list = yaml_load(&root, files.paths[i], arena, &err) < 0
+        const struct yaml_node *item = yaml_load(&root, files.paths[i], arena, &err) < 0
                                            ? NULL
-                                           : kubeconfig_key(root, "contexts");
-        if (list == NULL || list->type != YAML_SEQUENCE)
-            continue;
-        for (const struct yaml_node *item = list->first; item != NULL && count < max;
-             item = item->next) {
-            const struct yaml_node *name = kubeconfig_key(item, "name");
+                                           : yaml_items(yaml_value(root, "contexts"));
+        for (; item != NULL && count < max; item = item->next) {
+            const struct yaml_node *name = yaml_value(item, "name");
             if (name != NULL && name->type == YAML_SCALAR)
                 names[count++] = name->text;
         }

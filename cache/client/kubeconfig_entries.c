@@ -4,40 +4,23 @@
 #include <curl/curl.h>
 
 #include "cache/client/kubeconfig_internal.h"
-#include "config/base/base64.h"
-
-const struct yaml_node *kubeconfig_key(const struct yaml_node *mapping, const char *key)
-{
-    if (mapping == NULL || mapping->type != YAML_MAPPING)
-        return NULL;
-    for (const struct yaml_node *child = mapping->first; child != NULL; child = child->next)
-        if (slice_equal(child->key, slice_of(key)))
-            return child;
-    return NULL;
-}
-
-bool kubeconfig_is_null(const struct yaml_node *node)
-{
-    return node == NULL || (node->type == YAML_SCALAR && !node->is_quoted &&
-                            (node->text.len == 0 || slice_equal(node->text, SLICE("null")) ||
-                             slice_equal(node->text, SLICE("~"))));
-}
+#include "config/base/text.h"
 
 int kubeconfig_fail(struct error *err, const struct kubeconfig_entry *entry,
                     const struct yaml_node *at, const char *key, const char *problem)
 {
     struct slice name = entry->name == NULL ? SLICE("") : entry->name->text;
 
-    return yaml_fail(err, entry->path, at == NULL ? entry->body : at, "%s[%.*s].%s: %s",
-                     entry->list, SLICE_ARG(name), key, problem);
+    return yaml_fail(err, at == NULL ? entry->body : at, "%s[%.*s].%s: %s", entry->list,
+                     SLICE_ARG(name), key, problem);
 }
 
 int kubeconfig_text(const struct kubeconfig_entry *entry, const struct yaml_node *mapping,
                     const char *key, const char **out, struct error *err)
 {
-    const struct yaml_node *node = kubeconfig_key(mapping, key);
+    const struct yaml_node *node = yaml_value(mapping, key);
 
-    if (kubeconfig_is_null(node))
+    if (yaml_is_null(node))
         return 0;
     if (node->type != YAML_SCALAR)
         return kubeconfig_fail(err, entry, node, key, "expected a string");
@@ -57,27 +40,33 @@ static int get_switch(const struct kubeconfig_entry *entry, const char *key, boo
     if (text == NULL || strcmp(text, "false") == 0)
         return 0;
     if (strcmp(text, "true") != 0)
-        return kubeconfig_fail(err, entry, kubeconfig_key(entry->body, key), key,
+        return kubeconfig_fail(err, entry, yaml_value(entry->body, key), key,
                                "expected true or false");
     *out = true;
     return 0;
 }
 
-/* The name of a file, which is relative to the kubeconfig file. */
+/* The path of a file, whose name is relative to the kubeconfig file. NULL: no memory. */
+static const char *resolve(const struct kubeconfig_entry *entry, const char *name,
+                           struct arena *arena)
+{
+    const char *slash = strrchr(entry->path, '/');
+
+    return *name == '/' || slash == NULL
+               ? name
+               : arena_printf(arena, "%.*s/%s", (int)(slash - entry->path), entry->path, name).ptr;
+}
+
 static int get_file(const struct kubeconfig_entry *entry, const char *key, struct arena *arena,
                     const char **out, struct error *err)
 {
     const char *name = NULL;
-    const char *slash = strrchr(entry->path, '/');
 
     if (kubeconfig_text(entry, entry->body, key, &name, err) < 0)
         return err->code;
     if (name == NULL || *name == '\0')
         return 0;
-    *out = name;
-    if (*name == '/' || slash == NULL)
-        return 0;
-    *out = arena_printf(arena, "%.*s/%s", (int)(slash - entry->path), entry->path, name).ptr;
+    *out = resolve(entry, name, arena);
     return *out == NULL ? error_no_memory(err) : 0;
 }
 
@@ -94,7 +83,7 @@ static int get_pem(const struct kubeconfig_entry *entry, const char *file_key, c
         return 0;
     out->file = NULL;
     if (!base64_decode(slice_of(data), arena, &out->data))
-        return kubeconfig_fail(err, entry, kubeconfig_key(entry->body, data_key), data_key,
+        return kubeconfig_fail(err, entry, yaml_value(entry->body, data_key), data_key,
                                "is not base64");
     return 0;
 }
@@ -102,8 +91,8 @@ static int get_pem(const struct kubeconfig_entry *entry, const char *file_key, c
 static int refuse(const struct kubeconfig_entry *entry, const char *key, const char *why,
                   struct error *err)
 {
-    const struct yaml_node *node = kubeconfig_key(entry->body, key);
-    return kubeconfig_is_null(node) ? 0 : kubeconfig_fail(err, entry, node, key, why);
+    const struct yaml_node *node = yaml_value(entry->body, key);
+    return yaml_is_null(node) ? 0 : kubeconfig_fail(err, entry, node, key, why);
 }
 
 /* ---- a cluster ---- */
@@ -136,7 +125,7 @@ int kubeconfig_read_cluster(const struct kubeconfig_entry *entry, struct kubecon
         get_pem(entry, "certificate-authority", "certificate-authority-data", &out->arena, &out->ca,
                 err) < 0)
         return err->code;
-    const struct yaml_node *at = kubeconfig_key(entry->body, "server");
+    const struct yaml_node *at = yaml_value(entry->body, "server");
     if (out->server == NULL || !has_scheme(out->server) || !is_server(out->server))
         return kubeconfig_fail(err, entry, at, "server", "expected https://HOST:PORT");
     size_t length = strlen(out->server);
@@ -146,47 +135,44 @@ int kubeconfig_read_cluster(const struct kubeconfig_entry *entry, struct kubecon
     if (out->server == NULL)
         return error_no_memory(err);
     if (out->skips_verification && (out->ca.file != NULL || out->ca.data.len != 0))
-        return kubeconfig_fail(err, entry, kubeconfig_key(entry->body, "insecure-skip-tls-verify"),
+        return kubeconfig_fail(err, entry, yaml_value(entry->body, "insecure-skip-tls-verify"),
                                "insecure-skip-tls-verify", "contradicts certificate-authority");
     return 0;
 }
 
 /* ---- a user ---- */
 
-/* A list of the entry. */
-struct items {
-    const struct yaml_node *first;
-    size_t count;
-};
-
-static int get_items(const struct kubeconfig_entry *entry, const struct yaml_node *list,
-                     const char *key, struct items *out, struct error *err)
+/* Memory for the texts of a list of the entry, for `more` others, and for NULL at the end. NULL: an
+ * error. */
+static const char **make_texts(const struct kubeconfig_entry *entry, const struct yaml_node *list,
+                               const char *key, size_t more, struct arena *arena, struct error *err)
 {
-    *out = (struct items){.first = NULL};
-    if (kubeconfig_is_null(list))
-        return 0;
-    if (list->type != YAML_SEQUENCE)
-        return kubeconfig_fail(err, entry, list, key, "expected a list");
-    out->first = list->first;
-    for (const struct yaml_node *item = list->first; item != NULL; item = item->next)
-        out->count++;
-    return 0;
+    size_t count = more + 1;
+
+    if (!yaml_is_null(list) && list->type != YAML_SEQUENCE) {
+        (void)kubeconfig_fail(err, entry, list, key, "expected a list");
+        return NULL;
+    }
+    for (const struct yaml_node *item = yaml_items(list); item != NULL; item = item->next)
+        count++;
+    const char **texts = arena_alloc(arena, count * sizeof *texts);
+    if (texts == NULL)
+        (void)error_no_memory(err);
+    return texts;
 }
 
 /* The command and its arguments, as argv. */
 static int read_arguments(const struct kubeconfig_entry *entry, const struct yaml_node *exec,
                           const char *command, struct kubeconfig *out, struct error *err)
 {
-    struct items args;
+    const struct yaml_node *args = yaml_value(exec, "args");
+    const char **argv = make_texts(entry, args, "exec.args", 1, &out->arena, err);
 
-    if (get_items(entry, kubeconfig_key(exec, "args"), "exec.args", &args, err) < 0)
-        return err->code;
-    const char **argv = arena_alloc(&out->arena, (args.count + 2) * sizeof *argv);
     if (argv == NULL)
-        return error_no_memory(err);
+        return err->code;
     out->exec.argv = argv;
     *argv++ = command;
-    for (const struct yaml_node *item = args.first; item != NULL; item = item->next) {
+    for (const struct yaml_node *item = yaml_items(args); item != NULL; item = item->next) {
         if (item->type != YAML_SCALAR)
             return kubeconfig_fail(err, entry, item, "exec.args", "expected a string");
         *argv++ = item->text.ptr;
@@ -198,17 +184,15 @@ static int read_arguments(const struct kubeconfig_entry *entry, const struct yam
 static int read_environment(const struct kubeconfig_entry *entry, const struct yaml_node *exec,
                             struct kubeconfig *out, struct error *err)
 {
-    struct items variables;
+    const struct yaml_node *variables = yaml_value(exec, "env");
+    const char **env = make_texts(entry, variables, "exec.env", 0, &out->arena, err);
 
-    if (get_items(entry, kubeconfig_key(exec, "env"), "exec.env", &variables, err) < 0)
-        return err->code;
-    const char **env = arena_alloc(&out->arena, (variables.count + 1) * sizeof *env);
     if (env == NULL)
-        return error_no_memory(err);
+        return err->code;
     out->exec.env = env;
-    for (const struct yaml_node *item = variables.first; item != NULL; item = item->next) {
-        const struct yaml_node *name = kubeconfig_key(item, "name");
-        const struct yaml_node *value = kubeconfig_key(item, "value");
+    for (const struct yaml_node *item = yaml_items(variables); item != NULL; item = item->next) {
+        const struct yaml_node *name = yaml_value(item, "name");
+        const struct yaml_node *value = yaml_value(item, "value");
         if (name == NULL || name->type != YAML_SCALAR ||
             (value != NULL && value->type != YAML_SCALAR))
             return kubeconfig_fail(err, entry, item, "exec.env", "expected a name and a value");
@@ -237,10 +221,10 @@ static int check_exec(const struct kubeconfig_entry *entry, const struct yaml_no
 static int read_exec(const struct kubeconfig_entry *entry, struct kubeconfig *out,
                      struct error *err)
 {
-    const struct yaml_node *exec = kubeconfig_key(entry->body, "exec");
+    const struct yaml_node *exec = yaml_value(entry->body, "exec");
     const char *command = NULL, *version = "", *info = NULL, *mode = NULL;
 
-    if (kubeconfig_is_null(exec))
+    if (yaml_is_null(exec))
         return 0;
     if (kubeconfig_text(entry, exec, "command", &command, err) < 0 ||
         kubeconfig_text(entry, exec, "apiVersion", &version, err) < 0 ||
@@ -254,12 +238,8 @@ static int read_exec(const struct kubeconfig_entry *entry, struct kubeconfig *ou
         return err->code;
     out->exec.api_version = version;
     out->exec.wants_cluster_info = info != NULL && strcmp(info, "true") == 0;
-    /* a command with a slash is relative to the file; any other is in $PATH */
-    const char *slash = strrchr(entry->path, '/');
-    if (*command != '/' && strchr(command, '/') != NULL && slash != NULL)
-        command =
-            arena_printf(&out->arena, "%.*s/%s", (int)(slash - entry->path), entry->path, command)
-                .ptr;
+    if (strchr(command, '/') != NULL) /* any other is in $PATH */
+        command = resolve(entry, command, &out->arena);
     if (command == NULL)
         return error_no_memory(err);
     if (read_arguments(entry, exec, command, out, err) < 0)

@@ -16,12 +16,6 @@ struct kubeconfig_entry {
     const struct yaml_node *name, *body;
 };
 
-/* The value of a key; NULL: the mapping does not have it, or is not a mapping. */
-const struct yaml_node *kubeconfig_key(const struct yaml_node *mapping, const char *key);
-
-/* Whether the value is missing, null or empty. */
-bool kubeconfig_is_null(const struct yaml_node *node);
-
 /* Fills err with "FILE:LINE:COL: clusters[prod].server: problem"; returns its code. at: NULL for
  * the entry itself. */
 int kubeconfig_fail(struct error *err, const struct kubeconfig_entry *entry,

@@ -117,16 +117,6 @@ static void on_end(void *context, const struct http_result *result)
     (void)pthread_mutex_unlock(&requests->mutex);
 }
 
-static void init_done(struct ticket *ticket)
-{
-    pthread_condattr_t attributes;
-
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&ticket->done, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
-
 struct ticket *ticket_new(struct requests *requests, const struct http_request *sent,
                           const struct object_reference *object, size_t max_bytes)
 {
@@ -151,7 +141,7 @@ struct ticket *ticket_new(struct requests *requests, const struct http_request *
     if (object != NULL)
         ticket->object = object_reference_copy(object, rest);
     buf_init(&ticket->answer, max_bytes);
-    init_done(ticket);
+    clock_init_cond(&ticket->done);
     return ticket;
 }
 
@@ -333,11 +323,9 @@ struct slice request_status_message(struct slice answer, struct arena *arena)
 {
     static const struct pull_field fields[] = {{.key = "message", .type = PULL_STRING}};
     struct slice message = {"", 0};
-    struct pull json;
 
-    pull_init(&json, answer);
     /* fields before a problem are valid: the answer may be only a beginning */
-    (void)pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &message);
+    (void)pull_fields_of(answer, fields, PULL_FIELD_COUNT(fields), arena, &message);
     return message;
 }
 
@@ -345,15 +333,11 @@ struct slice request_status_message(struct slice answer, struct arena *arena)
 static void copy_answer(const struct ticket *ticket, struct arena *arena,
                         struct request_answer *out)
 {
-    char *copy = arena_alloc(arena, ticket->answer.len + 1);
+    struct slice copy = arena_copy(arena, buf_slice(&ticket->answer));
 
-    if (copy == NULL)
+    if (copy.ptr == NULL)
         return; /* the answer is not complete */
-    if (ticket->answer.len != 0)
-        memcpy(copy, ticket->answer.bytes, ticket->answer.len);
-    out->status = ticket->status;
-    out->body = (struct slice){copy, ticket->answer.len};
-    out->message = request_status_message(out->body, arena);
+    *out = (struct request_answer){ticket->status, copy, request_status_message(copy, arena)};
 }
 
 int requests_call(struct requests *requests, const struct request *request, struct arena *arena,

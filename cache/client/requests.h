@@ -44,6 +44,18 @@ struct request {
     bool may_exist;     /* of requests_send: what is created may be there: a 409 is no failure */
 };
 
+/* Begins the body of a PATCH, up to its open metadata. It fails if the object of that name has
+ * another UID, or, unless that is empty, another version. */
+static inline void request_begin_patch(struct buf *body, struct slice uid, struct slice version)
+{
+    buf_put(body, SLICE("{\"metadata\":{\"uid\":"));
+    buf_json(body, uid);
+    if (version.len != 0) {
+        buf_put(body, SLICE(",\"resourceVersion\":"));
+        buf_json(body, version);
+    }
+}
+
 struct request_answer {
     unsigned status;      /* 0: no complete answer: the outcome of the request is unknown */
     struct slice body;    /* both in the arena */

@@ -27,7 +27,9 @@ void ticket_unshare(struct ticket *ticket)
     ticket->is_askable = false;
 }
 
-struct ticket *ticket_find(const struct requests *requests, const char *path, struct slice uid)
+/* A ticket in the queue that reads the object, whose path that is; NULL: there is none. */
+static struct ticket *ticket_find(const struct requests *requests, const char *path,
+                                  struct slice uid)
 {
     struct ticket *found = NULL;
     struct buf key;
@@ -58,8 +60,8 @@ bool ticket_take(struct ticket *ticket, struct slice bytes)
     const struct requests *requests = ticket->requests;
     size_t before = ticket->answer.len;
 
-    if (share_is_over(requests->bytes_in[ticket->sent.share] + bytes.len,
-                      requests->bytes + bytes.len, ANSWERS_BYTES_MAX, REQUESTS_SHARE))
+    if (share_is_over(requests->bytes_in[ticket->sent.share], requests->bytes, bytes.len,
+                      ANSWERS_BYTES_MAX, REQUESTS_SHARE))
         return false;
     buf_put(&ticket->answer, bytes);
     count_bytes(ticket, ticket->answer.len, before);

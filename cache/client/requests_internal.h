@@ -59,7 +59,7 @@ struct requests {
 /* Whether so many are too many of those that there may be `most` of: of all shares, or of one. */
 static inline bool ticket_is_over(size_t count, size_t of_share, size_t most)
 {
-    return share_is_over(of_share, count, most, REQUESTS_SHARE);
+    return share_is_over(of_share, count, 1, most, REQUESTS_SHARE);
 }
 
 /* A new ticket. The strings of `sent` are copied, except method and content type. object: may be
@@ -78,9 +78,6 @@ void ticket_unshare(struct ticket *ticket);
  * driving thread, as the next one, which frees it. */
 bool ticket_take(struct ticket *ticket, struct slice bytes);
 void ticket_return(struct ticket *ticket);
-
-/* A ticket in the queue that reads the object, whose path that is; NULL: there is none. */
-struct ticket *ticket_find(const struct requests *requests, const char *path, struct slice uid);
 
 /* Waits until it is done. False: the deadline has passed, or requests_interrupt was called. */
 bool ticket_wait(struct ticket *ticket, const struct timespec *deadline);

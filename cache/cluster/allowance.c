@@ -38,15 +38,14 @@ static bool is_shut(const struct allowance *allowance)
 
 /* ---- records ---- */
 
-static bool allowance_matches(const struct table_record *record, const void *ns)
+static bool allowance_matches(const void *record, const void *ns)
 {
-    return ((const struct allowance *)(const void *)record)->ns == ns;
+    return ((const struct allowance *)record)->ns == ns;
 }
 
 static struct allowance *find(const struct cluster *cluster, const struct name *ns)
 {
-    return (struct allowance *)(void *)table_find(&cluster->allowances, name_hash(ns),
-                                                  allowance_matches, ns);
+    return table_find(&cluster->allowances, name_hash(ns), allowance_matches, ns);
 }
 
 static struct allowance *find_or_make(struct cluster *cluster, struct name *ns)
@@ -55,15 +54,10 @@ static struct allowance *find_or_make(struct cluster *cluster, struct name *ns)
 
     if (allowance != NULL)
         return allowance;
-    allowance = pool_alloc(cluster->allowances.pool, sizeof *allowance);
+    allowance = table_make(&cluster->allowances, name_hash(ns), sizeof *allowance);
     if (allowance == NULL)
         return NULL;
-    allowance->record.hash = name_hash(ns);
     allowance->ns = ns;
-    if (!table_add(&cluster->allowances, &allowance->record)) {
-        pool_free(cluster->allowances.pool, allowance);
-        return NULL;
-    }
     ns->refs++;
     return allowance;
 }
@@ -72,29 +66,21 @@ static void free_if_unused(struct cluster *cluster, struct allowance *allowance)
 {
     if (allowance->bytes != 0 || allowance->is_over)
         return;
-    table_remove(&cluster->allowances, &allowance->record);
     names_release(&cluster->names, allowance->ns);
     free(allowance->objects);
-    pool_free(cluster->allowances.pool, allowance);
+    table_delete(&cluster->allowances, &allowance->record);
 }
 
 void allowances_dispose(struct cluster *cluster)
 {
     struct table_walk walk = {.at = 0};
 
-    for (struct table_record *at; (at = table_next(&cluster->allowances, &walk)) != NULL;)
-        free(((struct allowance *)(void *)at)->objects);
+    for (struct allowance *at; (at = table_next(&cluster->allowances, &walk)) != NULL;)
+        free(at->objects);
     table_free_records(&cluster->allowances); /* names_dispose frees the names */
 }
 
 /* ---- what was charged ---- */
-
-static const struct table *table_of(const struct cluster *cluster, enum kind kind)
-{
-    return kind == KIND_POD     ? &cluster->pods
-           : kind == KIND_CLAIM ? &cluster->claims
-                                : &cluster->resources[kind];
-}
 
 struct charged_key {
     enum kind kind;
@@ -102,10 +88,9 @@ struct charged_key {
 };
 
 /* Whether the record is an object of that namespace that would be removed. */
-static bool is_charged(const struct table_record *record, const void *key)
+static bool is_charged(const void *object, const void *key)
 {
     const struct charged_key *asked = key;
-    const void *object = record;
     const struct pod *pod = object;
     const struct claim *claim = object;
 
@@ -116,12 +101,12 @@ static bool is_charged(const struct table_record *record, const void *key)
     return resource_ns(object) == asked->ns;
 }
 
-static struct table_record *find_charged(const struct cluster *cluster, const struct name *ns,
-                                         const struct charged *charged)
+static void *find_charged(const struct cluster *cluster, const struct name *ns,
+                          const struct charged *charged)
 {
     struct charged_key key = {(enum kind)charged->kind, ns};
 
-    return table_find(table_of(cluster, key.kind), charged->hash, is_charged, &key);
+    return table_find(cluster_table(cluster, key.kind), charged->hash, is_charged, &key);
 }
 
 static int compare_charged(const void *a, const void *b)
@@ -251,11 +236,9 @@ bool allowance_is_over(const struct cluster *cluster, struct slice ns)
 
 struct slice allowance_next(const struct cluster *cluster, struct table_walk *walk)
 {
-    for (struct table_record *at; (at = table_next(&cluster->allowances, walk)) != NULL;) {
-        const struct allowance *allowance = (const struct allowance *)(const void *)at;
-        if (allowance->is_over)
-            return name_slice(allowance->ns);
-    }
+    for (const struct allowance *at; (at = table_next(&cluster->allowances, walk)) != NULL;)
+        if (at->is_over)
+            return name_slice(at->ns);
     return (struct slice){NULL, 0};
 }
 
@@ -305,13 +288,11 @@ static struct allowance *find_largest(const struct cluster *cluster, size_t leas
     struct table_walk walk = {.at = 0};
     struct allowance *largest = NULL;
 
-    for (struct table_record *at; (at = table_next(&cluster->allowances, &walk)) != NULL;) {
-        struct allowance *allowance = (struct allowance *)(void *)at;
-        if (!is_shut(allowance) && allowance->bytes > least) {
-            largest = allowance;
-            least = allowance->bytes;
+    for (struct allowance *at; (at = table_next(&cluster->allowances, &walk)) != NULL;)
+        if (!is_shut(at) && at->bytes > least) {
+            largest = at;
+            least = at->bytes;
         }
-    }
     return largest;
 }
 
@@ -364,13 +345,10 @@ void allowance_begin_list(struct cluster *cluster, enum kind kind)
     struct table_walk walk = {.at = 0};
     uint64_t asked_ns = cluster->lists[kind].asked_ns;
 
-    for (struct table_record *at;
-         index_of(kind) < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
-        struct allowance *allowance = (struct allowance *)(void *)at;
-        if (is_shut(allowance) &&
-            asked_ns >= allowance->given_up_ns + ALLOWANCE_FENCE_MS * NS_PER_MS)
-            begin_filling(cluster, allowance, kind);
-    }
+    for (struct allowance *at;
+         index_of(kind) < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;)
+        if (is_shut(at) && asked_ns >= at->given_up_ns + ALLOWANCE_FENCE_MS * NS_PER_MS)
+            begin_filling(cluster, at, kind);
 }
 
 void allowance_miss(struct cluster *cluster, enum kind kind, struct slice ns)
@@ -378,12 +356,10 @@ void allowance_miss(struct cluster *cluster, enum kind kind, struct slice ns)
     struct table_walk walk = {.at = 0};
     unsigned index = index_of(kind);
 
-    for (struct table_record *at;
-         index < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
-        struct allowance *allowance = (struct allowance *)(void *)at;
-        if (ns.len == 0 || slice_equal(ns, name_slice(allowance->ns)))
-            allowance->list_wanted[index] = cluster->lists[kind].number + 1;
-    }
+    for (struct allowance *at;
+         index < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;)
+        if (ns.len == 0 || slice_equal(ns, name_slice(at->ns)))
+            at->list_wanted[index] = cluster->lists[kind].number + 1;
 }
 
 static bool is_whole(const struct allowance *allowance)
@@ -399,17 +375,15 @@ void allowance_end_list(struct cluster *cluster, enum kind kind)
     struct table_walk walk = {.at = 0};
     unsigned index = index_of(kind);
 
-    for (struct table_record *at;
+    for (struct allowance *at;
          index < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
-        struct allowance *allowance = (struct allowance *)(void *)at;
-        if (!allowance->is_filling)
+        if (!at->is_filling)
             continue;
-        allowance->is_listed[index] = allowance->is_listed[index] ||
-                                      cluster->lists[kind].number >= allowance->list_wanted[index];
-        if (!is_whole(allowance))
+        at->is_listed[index] |= cluster->lists[kind].number >= at->list_wanted[index];
+        if (!is_whole(at))
             continue;
-        allowance->is_over = allowance->is_filling = false;
+        at->is_over = at->is_filling = false;
         cluster->namespaces_given_up--;
-        free_if_unused(cluster, allowance);
+        free_if_unused(cluster, at);
     }
 }

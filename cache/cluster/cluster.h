@@ -9,7 +9,7 @@
  * which may come first, or stay longer.
  *
  * Ownership: the cluster owns every record; pointers into it are valid until the next change.
- * Threads: many readers or one writer; the owner locks (extender/state.h).
+ * Threads: many readers or one writer; the owner locks (extender/serving/state.h).
  * Scale: 500,000 pods. A lookup or a change costs the same at any size.
  */
 #ifndef CACHE_CLUSTER_CLUSTER_H
@@ -22,8 +22,8 @@
 #include "cache/store/shares.h"
 #include "cache/store/uthash_config.h"
 
-/* The list of a kind that is being read. It names a record if the record's `listed` is the list's
- * number, so no walk through all records is needed when a list begins. */
+/* The list of a kind that is being read. It names a record if the record's `listed` has the last
+ * bits of the list's number, so no walk through all records is needed when a list begins. */
 struct listing {
     uint32_t number;
     uint64_t asked_ns; /* when it was requested; 0: no list is being read */
@@ -64,8 +64,8 @@ struct cluster {
     struct {
         uint32_t count, bytes;
     } creations_in[SHARES];          /* the same, by share_of a namespace */
-    uint32_t reserved_in[SHARES];    /* reservations, the same */
-    struct reservation *sharing;     /* reservations with shared claims */
+    uint32_t reserved_in[SHARES];    /* the other reservations, the same */
+    struct reservation *sharing;     /* reservations with shared claims (utlist) */
     struct unconfirmed *unconfirmed; /* uthash: unconfirmed.h */
     struct nomination *nominations;  /* that may lapse, in the order of due_ns (utlist) */
     struct pod *deferring;           /* pods with deferred mounts, linked by kept_mounts */
@@ -161,9 +161,17 @@ int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice node, 
 const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice ns,
                                        struct slice name);
 /* The same, also if there is no such claim, and pods name it. */
-const struct claim *cluster_find_named_claim(const struct cluster *cluster, struct slice ns,
-                                             struct slice name);
+struct claim *cluster_find_named_claim(const struct cluster *cluster, struct slice ns,
+                                       struct slice name);
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name);
+
+/* NULL also if the pod of that name has another UID. */
+struct pod *cluster_find_same_pod(const struct cluster *cluster,
+                                  const struct object_reference *reference);
+
+/* The pod by its record. Ownership: borrows from the record, and from uid. */
+struct object_reference pod_reference(const struct pod *pod, char uid[UID_TEXT_BYTES]);
+
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
 
 /* The CSINode of that name, whether its node exists or not; NULL: there is none. */
@@ -201,6 +209,21 @@ size_t cluster_count_budget_violations(const struct cluster *cluster, const stru
 bool cluster_breaks_budgets(const struct cluster *cluster, const struct pod *const *pods,
                             size_t count);
 
+/* The priority of a pod that no API server has admitted: a manifest, or a snapshot that was written
+ * by hand. */
+struct priority_class {
+    int32_t value;
+    bool never_preempts;
+};
+
+/*
+ * As the API server's admission plugin Priority: looks for a class of the cluster, then for the two
+ * that every API server has. An empty name means the global default: of several, the one with the
+ * lowest value; without one, *out is 0. False: no class has that name; *out is 0.
+ */
+bool priority_class_find(const struct cluster *cluster, struct slice name,
+                         struct priority_class *out);
+
 /* The pod as a decoded object. Ownership: its strings and mounts are the pod's, out->claims lies in
  * the arena. False: the arena is full. */
 bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out);
@@ -214,30 +237,45 @@ bool cluster_complete_pod(const struct cluster *cluster, struct pod_object *pod,
 /* The records one by one, as table_next; including claims and nodes that do not exist. */
 static inline struct pod *cluster_next_pod(const struct cluster *cluster, struct table_walk *walk)
 {
-    return (struct pod *)(void *)table_next(&cluster->pods, walk);
+    return table_next(&cluster->pods, walk);
 }
 
 static inline struct claim *cluster_next_claim(const struct cluster *cluster,
                                                struct table_walk *walk)
 {
-    return (struct claim *)(void *)table_next(&cluster->claims, walk);
+    return table_next(&cluster->claims, walk);
 }
 
 static inline struct node *cluster_next_node(const struct cluster *cluster, struct table_walk *walk)
 {
-    return (struct node *)(void *)table_next(&cluster->nodes, walk);
+    return table_next(&cluster->nodes, walk);
 }
 
 static inline struct resource *cluster_next_resource(const struct cluster *cluster, enum kind kind,
                                                      struct table_walk *walk)
 {
-    return (struct resource *)(void *)table_next(&cluster->resources[kind], walk);
+    return table_next(&cluster->resources[kind], walk);
 }
 
-static inline struct claim_tally *cluster_next_tally(const struct cluster *cluster,
-                                                     struct table_walk *walk)
-{
-    return (struct claim_tally *)(void *)table_next(&cluster->tallies, walk);
-}
+/*
+ * ---- until when a nomination counts ----
+ *
+ * A pod that is nominated to a node holds its claims against others. Nobody may ever clear a
+ * nomination: its scheduler has ended, its PATCH has failed, or somebody else has made it. So one
+ * counts while other pods hold the pod's claims, as the victims of its preemption do, and for a
+ * minute after these are free: within this time its scheduler tries the pod again, and it passes,
+ * which reserves the claims.
+ *
+ * Each nomination is checked every NOMINATED_CHECK_MS, and lapses at the check number
+ * NOMINATED_CHECKS in a row that finds the claims free. A nomination to another node is a new one.
+ */
+enum { NOMINATED_CHECK_MS = 10000, NOMINATED_CHECKS = 6 };
+
+/* Whether nominated_check has something to do at now_ns, of monotonic_ns. */
+bool nominated_is_due(const struct cluster *cluster, uint64_t now_ns);
+
+/* Checks a nomination that is due; returns its pod if it has lapsed and the pod still waits, else
+ * NULL. Nothing is due: NULL. */
+const struct pod *nominated_check(struct cluster *cluster, uint64_t now_ns);
 
 #endif

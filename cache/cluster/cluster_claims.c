@@ -1,20 +1,20 @@
 #include "cache/cluster/allowance.h"
 #include "cache/cluster/cluster_internal.h"
 
-static bool claim_matches(const struct table_record *record, const void *key)
+static bool claim_matches(const void *record, const void *key)
 {
-    const struct claim *claim = (const struct claim *)(const void *)record;
+    const struct claim *claim = record;
     const struct object_key *wanted = key;
     return name_at(claim->ns) == wanted->ns && slice_equal(claim_name(claim), wanted->name);
 }
 
 static struct claim *find(const struct cluster *cluster, struct object_key key)
 {
-    return (struct claim *)(void *)table_find(&cluster->claims, object_key_hash(key), claim_matches,
-                                              &key);
+    return table_find(&cluster->claims, object_key_hash(key), claim_matches, &key);
 }
 
-struct claim *claim_find(const struct cluster *cluster, struct slice ns, struct slice name)
+struct claim *cluster_find_named_claim(const struct cluster *cluster, struct slice ns,
+                                       struct slice name)
 {
     struct name *space = names_find(&cluster->names, ns);
     return space == NULL ? NULL : find(cluster, (struct object_key){space, name});
@@ -23,14 +23,8 @@ struct claim *claim_find(const struct cluster *cluster, struct slice ns, struct 
 const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice ns,
                                        struct slice name)
 {
-    const struct claim *claim = claim_find(cluster, ns, name);
+    const struct claim *claim = cluster_find_named_claim(cluster, ns, name);
     return claim != NULL && claim->exists ? claim : NULL;
-}
-
-const struct claim *cluster_find_named_claim(const struct cluster *cluster, struct slice ns,
-                                             struct slice name)
-{
-    return claim_find(cluster, ns, name);
 }
 
 struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, struct slice name)
@@ -40,17 +34,12 @@ struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, stru
 
     if (claim != NULL || name.len > UINT16_MAX)
         return claim;
-    claim = pool_alloc(cluster->claims.pool, CLAIM_BYTES + name.len);
+    claim = table_make(&cluster->claims, object_key_hash(key), CLAIM_BYTES + name.len);
     if (claim == NULL)
         return NULL;
-    claim->record.hash = object_key_hash(key);
     claim->name_len = (uint16_t)name.len;
     if (name.len != 0)
         memcpy(claim->name, name.ptr, name.len);
-    if (!table_add(&cluster->claims, &claim->record)) {
-        pool_free(cluster->claims.pool, claim);
-        return NULL;
-    }
     claim->ns = name_ref(ns);
     if (ns != NULL)
         ns->refs++;
@@ -72,11 +61,12 @@ struct claim_facts {
 };
 
 /* Whether the volume has the name that external-provisioner gives (pvc-<uid of the claim>). Such a
- * name is not stored. */
+ * name is not stored. A UID that is no UUID (of a hand-written snapshot) may have any length. */
 static bool is_provisioned_name(const struct claim_object *object)
 {
     struct slice prefix = SLICE("pvc-");
-    return object->meta.uid.len != 0 && object->volume.len == prefix.len + object->meta.uid.len &&
+
+    return object->meta.uid.len == UID_TEXT_BYTES && object->volume.len == PROVISIONED_NAME_BYTES &&
            memcmp(object->volume.ptr, prefix.ptr, prefix.len) == 0 &&
            slice_ends_with(object->volume, object->meta.uid);
 }
@@ -157,9 +147,9 @@ static struct claim_rare *rare_new(struct names *names, const struct claim_objec
 
 /* ---- what many claims have in common ---- */
 
-static bool tally_matches(const struct table_record *record, const void *key)
+static bool tally_matches(const void *record, const void *key)
 {
-    const struct claim_tally *tally = (const struct claim_tally *)(const void *)record;
+    const struct claim_tally *tally = record;
     return memcmp(&tally->key, key, sizeof tally->key) == 0;
 }
 
@@ -180,16 +170,11 @@ static void tally_key_release(struct names *names, const struct claim_tally_key 
 /* A new tally takes over the key's references. NULL: no memory. */
 static struct claim_tally *tally_new(struct cluster *cluster, const struct claim_tally_key *key)
 {
-    struct claim_tally *tally = pool_alloc(cluster->tallies.pool, sizeof *tally);
+    struct claim_tally *tally = table_make(&cluster->tallies, tally_hash(key), sizeof *tally);
 
-    if (tally == NULL)
-        return NULL;
-    tally->key = *key;
-    tally->record.hash = tally_hash(key);
-    if (table_add(&cluster->tallies, &tally->record))
-        return tally;
-    pool_free(cluster->tallies.pool, tally);
-    return NULL;
+    if (tally != NULL)
+        tally->key = *key;
+    return tally;
 }
 
 /* Counts a claim of that object on its tally. NULL: no memory, then *failed is set. */
@@ -204,8 +189,8 @@ static struct claim_tally *tally_join(struct cluster *cluster, const struct clai
         names_take(names, object->volume_attributes_class, &has_no_memory),
         phase_of(object->phase),
     };
-    struct claim_tally *known = (struct claim_tally *)(void *)table_find(
-        &cluster->tallies, tally_hash(&key), tally_matches, &key);
+    struct claim_tally *known =
+        table_find(&cluster->tallies, tally_hash(&key), tally_matches, &key);
     struct claim_tally *tally = has_no_memory   ? NULL
                                 : known != NULL ? known
                                                 : tally_new(cluster, &key);
@@ -223,9 +208,8 @@ static void tally_leave(struct cluster *cluster, struct claim_tally *tally)
 {
     if (tally == NULL || --tally->count != 0)
         return;
-    table_remove(&cluster->tallies, &tally->record);
     tally_key_release(&cluster->names, &tally->key);
-    pool_free(cluster->tallies.pool, tally);
+    table_delete(&cluster->tallies, &tally->record);
 }
 
 /* ---- both ---- */
@@ -290,7 +274,7 @@ static void put_claim(struct cluster *cluster, struct claim *claim,
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM] += !claim->exists;
     claim->exists = true;
-    claim_list(cluster, claim);
+    claim->listed = cluster_list_mark(cluster, KIND_CLAIM) & LISTED_MAX;
     claim->is_rwop = object->is_rwop;
     claim->is_block = slice_equal(object->volume_mode, SLICE("Block"));
     claim->is_deleting = object->meta.deletion_timestamp.len != 0;
@@ -300,7 +284,8 @@ static void put_claim(struct cluster *cluster, struct claim *claim,
     cluster->violations += claim_is_violated(claim);
 }
 
-int claim_apply(struct cluster *cluster, const struct claim_object *object, struct error *err)
+int claim_apply(struct cluster *cluster, struct claim *claim, const struct claim_object *object,
+                struct error *err)
 {
     bool failed = false;
     struct claim_facts facts;
@@ -308,14 +293,11 @@ int claim_apply(struct cluster *cluster, const struct claim_object *object, stru
     if (object->meta.name.len > UINT16_MAX)
         return error_set(err, ERROR_TOO_BIG, "a claim's name is over %d bytes", UINT16_MAX);
     struct name *ns = names_take(&cluster->names, object->meta.ns, &failed);
-    struct claim *claim = failed ? NULL : claim_get_or_create(cluster, ns, object->meta.name);
+    if (claim == NULL && !failed)
+        claim = claim_get_or_create(cluster, ns, object->meta.name);
     names_release(&cluster->names, ns); /* the record has its own reference */
     if (claim == NULL)
         return error_no_memory(err);
-    if (claim->exists && cluster_is_stale(cluster, KIND_CLAIM, &object->meta, claim->version)) {
-        claim_list(cluster, claim);
-        return 0;
-    }
     if (!take_facts(cluster, object, &facts)) {
         claim_free_if_unused(cluster, claim);
         return error_no_memory(err);
@@ -328,9 +310,8 @@ void claim_free_if_unused(struct cluster *cluster, struct claim *claim)
 {
     if (claim->exists || claim->named != 0)
         return;
-    table_remove(&cluster->claims, &claim->record);
     names_release(&cluster->names, name_at(claim->ns));
-    pool_free(cluster->claims.pool, claim);
+    table_delete(&cluster->claims, &claim->record);
 }
 
 void claim_mark_deleted(struct cluster *cluster, struct claim *claim)
@@ -342,19 +323,6 @@ void claim_mark_deleted(struct cluster *cluster, struct claim *claim)
     claim->is_block = false;
     claim->version = 0;
     claim_free_if_unused(cluster, claim);
-}
-
-void claim_delete(struct cluster *cluster, const struct meta *meta)
-{
-    struct claim *claim = claim_find(cluster, meta->ns, meta->name);
-
-    if (claim == NULL || !claim->exists)
-        return;
-    /* else it is the late deletion of an earlier claim with the same name */
-    if (uid_is(&claim->uid, meta->uid) ||
-        (meta->resource_version.len != 0 &&
-         !cluster_is_stale(cluster, KIND_CLAIM, meta, claim->version)))
-        claim_mark_deleted(cluster, claim);
 }
 
 void claims_dispose(struct cluster *cluster)

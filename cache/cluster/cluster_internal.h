@@ -6,14 +6,19 @@
 #ifndef CACHE_CLUSTER_CLUSTER_INTERNAL_H
 #define CACHE_CLUSTER_CLUSTER_INTERNAL_H
 
-#include "cache/cluster/cluster.h"
+#include "cache/cluster/reservation.h"
 
 /* Pages that one operation returns to the system at most. */
 enum { TRIMMED_PAGES_MAX = 16 };
 
-/* Whether the object is older than version known, the one of its record. */
-bool cluster_is_stale(const struct cluster *cluster, enum kind kind, const struct meta *meta,
-                      uint64_t known);
+/* The records of a kind; of CSINodes, the nodes. */
+const struct table *cluster_table(const struct cluster *cluster, enum kind kind);
+
+/* What the list that is being read writes on the records of its objects. */
+static inline uint32_t cluster_list_mark(const struct cluster *cluster, enum kind kind)
+{
+    return cluster->lists[kind].number & LISTED_MAX;
+}
 
 /* find: the record for that name; NULL: there is none. get_or_create: a new record has exists
  * false; NULL: no memory. */
@@ -21,19 +26,7 @@ struct node *node_get_or_create(struct cluster *cluster, struct slice name);
 struct node *node_find(const struct cluster *cluster, struct slice name);
 struct resource *resource_find(const struct cluster *cluster, enum kind kind, struct slice ns,
                                struct slice name);
-struct claim *claim_find(const struct cluster *cluster, struct slice ns, struct slice name);
 struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, struct slice name);
-
-/* The list that is being read names the claim; and whether it has. */
-static inline void claim_list(const struct cluster *cluster, struct claim *claim)
-{
-    claim->listed = cluster->lists[KIND_CLAIM].number & LISTED_MAX;
-}
-
-static inline bool claim_is_listed(const struct cluster *cluster, const struct claim *claim)
-{
-    return claim->listed == (cluster->lists[KIND_CLAIM].number & LISTED_MAX);
-}
 
 /* Frees the record when nothing names it any more and it does not exist; a node's: nor a CSINode of
  * that name. */
@@ -43,14 +36,14 @@ void claim_free_if_unused(struct cluster *cluster, struct claim *claim);
 /* `change` more pods hold the claim. */
 void claim_add_refs(struct cluster *cluster, struct claim *claim, int change);
 
-int claim_apply(struct cluster *cluster, const struct claim_object *object, struct error *err);
-void claim_delete(struct cluster *cluster, const struct meta *meta);
+/* In all *_apply, known is the record of that name, which is older; NULL: there is none. */
+int claim_apply(struct cluster *cluster, struct claim *known, const struct claim_object *object,
+                struct error *err);
 void claim_mark_deleted(struct cluster *cluster, struct claim *claim);
 void claims_dispose(struct cluster *cluster);
 
-int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t asked_ns,
-              struct error *err);
-void pod_delete(struct cluster *cluster, const struct meta *meta);
+int pod_apply(struct cluster *cluster, struct pod *known, const struct pod_object *object,
+              uint64_t asked_ns, struct error *err);
 
 /* The pod is gone: its record and its reservation end. */
 void pod_remove(struct cluster *cluster, struct pod *pod);
@@ -66,60 +59,25 @@ bool pod_add(struct cluster *cluster, struct pod *pod) MUST_USE;
 /* Takes a record out of the table and frees it. Another record may describe the same pod. */
 void pod_drop(struct cluster *cluster, struct pod *pod);
 
-/* The list that is being read names the pod; and whether it has. */
-static inline void pod_list(const struct cluster *cluster, struct pod *pod)
-{
-    pod->listed = cluster->lists[KIND_POD].number & LISTED_MAX;
-}
+/* Nominations of the records of pods that appear and go; a pod without one is ignored. */
+void nominated_add(struct cluster *cluster, struct pod *pod);
+void nominated_remove(struct cluster *cluster, struct pod *pod);
 
-static inline bool pod_is_listed(const struct cluster *cluster, const struct pod *pod)
-{
-    return pod->listed == (cluster->lists[KIND_POD].number & LISTED_MAX);
-}
-
-int node_apply(struct cluster *cluster, const struct resource_object *object, struct error *err);
-void node_delete(struct cluster *cluster, const struct meta *meta);
+int node_apply(struct cluster *cluster, struct node *known, const struct resource_object *object,
+               struct error *err);
 void node_mark_deleted(struct cluster *cluster, struct node *node);
 void nodes_dispose(struct cluster *cluster);
 
-int csi_node_apply(struct cluster *cluster, const struct resource_object *object,
-                   struct error *err);
-void csi_node_delete(struct cluster *cluster, const struct meta *meta);
+int csi_node_apply(struct cluster *cluster, struct node *known,
+                   const struct resource_object *object, struct error *err);
 
 /* The CSINode with the node's name, which is known, is gone. The node's record may be freed. */
 void csi_node_remove(struct cluster *cluster, struct node *node);
 
-/* NULL is ignored. */
-void csi_node_free(struct cluster *cluster, struct csi_node *csi_node);
-
-/* As pod_list and pod_is_listed. */
-static inline void csi_node_list(const struct cluster *cluster, struct node *node)
-{
-    node->csi_node_listed = cluster->lists[KIND_CSI_NODE].number & LISTED_MAX;
-}
-
-static inline bool csi_node_is_listed(const struct cluster *cluster, const struct node *node)
-{
-    return node->csi_node_listed == (cluster->lists[KIND_CSI_NODE].number & LISTED_MAX);
-}
-
-/* Makes counts for the drivers of a CSINode; NULL: it has none. False: no memory. release: frees
- * those that no node uses. */
-bool csi_node_reserve_drivers(struct cluster *cluster, const struct csi_node *csi_node) MUST_USE;
-void csi_node_release_drivers(struct cluster *cluster, const struct csi_node *csi_node);
-
-/* The node has the drivers of its CSINode now, which are reserved; none if it does not exist, or
- * the CSINode is not its own. */
-void node_update_drivers(struct cluster *cluster, struct node *node);
-
-int resource_apply(struct cluster *cluster, const struct object *object, struct error *err);
-void resource_delete(struct cluster *cluster, const struct object *object);
+int resource_apply(struct cluster *cluster, struct resource *known, const struct object *object,
+                   struct error *err);
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource);
 void resources_dispose(struct cluster *cluster);
-
-/* As cluster_apply. asked_ns: when the list or the GET was sent; 0: the object is from a watch. */
-int object_apply(struct cluster *cluster, const struct object *object, uint64_t asked_ns,
-                 struct error *err);
 
 /* The key of pods and claims in their tables. */
 struct object_key {
@@ -131,5 +89,24 @@ static inline uint32_t object_key_hash(struct object_key key)
 {
     return table_hash(key.name, name_hash(key.ns));
 }
+
+/* ---- reservation.c, reservation_binds.c ---- */
+
+/* Adds a claim to the reservation, which has memory for it; it is not reserved yet. */
+static inline void reservation_add_exclusive(struct reservation *reservation, struct claim *claim)
+{
+    reservation->claims[reservation->claim_count++] = claim;
+    claim->named++;
+}
+
+/* The reservation, which is not in the table yet, is of a pod that is being created: counts it, and
+ * adds the claims that will be created after the pod, for it alone. former: the pod's reservation
+ * that this one will replace; NULL: none. Errors: ERROR_UNAVAILABLE: too many; ERROR_NO_MEMORY. */
+int reservation_begin_creation(struct cluster *cluster, struct reservation *reservation,
+                               const struct reservation *former, const struct pod_object *pod,
+                               struct error *err);
+
+/* It is counted no more. */
+void reservation_end_creation(struct cluster *cluster, const struct reservation *reservation);
 
 #endif

@@ -4,7 +4,6 @@
  */
 #include "cache/cluster/allowance.h"
 #include "cache/cluster/cluster_internal.h"
-#include "cache/cluster/nominated.h"
 #include "cache/cluster/reservation.h"
 #include "cache/objects/label_selector.h"
 
@@ -254,7 +253,7 @@ struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
     pod->is_grouped = object->is_grouped;
     pod->is_pending = slice_equal(object->phase, SLICE("Pending"));
     pod->is_terminating = object->meta.deletion_timestamp.len != 0;
-    pod_list(cluster, pod);
+    pod->listed = cluster_list_mark(cluster, KIND_POD) & LISTED_MAX;
     pod->never_preempts = slice_equal(object->preemption_policy, SLICE("Never"));
     pod->version = version_of(object->meta.resource_version);
     memcpy(&pod->uses[pod->use_count], object->meta.name.ptr, object->meta.name.len);

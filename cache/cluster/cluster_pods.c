@@ -1,14 +1,16 @@
 /*
- * What the API server and schedulers say about pods.
+ * What the API server and schedulers say about pods; and until when their nominations count.
  */
+#include <utlist.h>
+
 #include "cache/cluster/cluster_internal.h"
-#include "cache/cluster/nominated.h"
 #include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
+#include "config/base/clock.h"
 
-static bool pod_matches(const struct table_record *record, const void *key)
+static bool pod_matches(const void *record, const void *key)
 {
-    const struct pod *pod = (const struct pod *)(const void *)record;
+    const struct pod *pod = record;
     const struct object_key *wanted = key;
     return name_at(pod->ns) == wanted->ns && slice_equal(pod_name(pod), wanted->name);
 }
@@ -19,9 +21,109 @@ struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, str
 
     if (key.ns == NULL)
         return NULL;
-    return (struct pod *)(void *)table_find(&cluster->pods, object_key_hash(key), pod_matches,
-                                            &key);
+    return table_find(&cluster->pods, object_key_hash(key), pod_matches, &key);
 }
+
+struct pod *cluster_find_same_pod(const struct cluster *cluster,
+                                  const struct object_reference *reference)
+{
+    struct pod *pod = cluster_find_pod(cluster, reference->ns, reference->name);
+
+    return pod != NULL && uid_is(&pod->uid, reference->uid) ? pod : NULL;
+}
+
+struct object_reference pod_reference(const struct pod *pod, char uid[UID_TEXT_BYTES])
+{
+    return (struct object_reference){KIND_POD, name_text(pod->ns), pod_name(pod),
+                                     uid_text(&pod->uid, uid)};
+}
+
+/* ---- nominations ---- */
+
+static void stop_checking(struct cluster *cluster, struct nomination *nomination)
+{
+    if (!nomination->is_checked)
+        return;
+    DL_DELETE(cluster->nominations, nomination);
+    nomination->is_checked = false;
+}
+
+/* In front, since it is due at once: the first check only begins. */
+void nominated_add(struct cluster *cluster, struct pod *pod)
+{
+    struct nomination *nomination = nomination_at(pod->nomination);
+
+    if (nomination == NULL || pod->use_count == 0)
+        return;
+    nomination->pod = pod;
+    nomination->is_checked = true;
+    DL_PREPEND(cluster->nominations, nomination);
+}
+
+void nominated_remove(struct cluster *cluster, struct pod *pod)
+{
+    struct nomination *nomination = nomination_at(pod->nomination);
+
+    if (nomination != NULL)
+        stop_checking(cluster, nomination);
+}
+
+/* The record replaces the former one of the same pod: a nomination to the same node is the same. */
+static void nominated_replace(struct cluster *cluster, struct pod *former, struct pod *pod)
+{
+    struct nomination *old = nomination_at(former->nomination);
+    struct nomination *new = nomination_at(pod->nomination);
+
+    if (old == NULL || new == NULL || old->node != new->node)
+        return;
+    if (old->has_lapsed || old->is_checked)
+        stop_checking(cluster, new);
+    new->has_lapsed = old->has_lapsed;
+    if (!old->is_checked)
+        return;
+    new->free_checks = old->free_checks;
+    new->due_ns = old->due_ns;
+    DL_REPLACE_ELEM(cluster->nominations, old, new);
+    old->is_checked = false;
+    new->is_checked = true;
+}
+
+bool nominated_is_due(const struct cluster *cluster, uint64_t now_ns)
+{
+    return cluster->nominations != NULL && cluster->nominations->due_ns <= now_ns;
+}
+
+/* Whether other pods have one of the pod's claims that are for one pod. */
+static bool is_kept_out(const struct pod *pod)
+{
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        const struct claim *claim = claim_at(pod->uses[i].claim);
+        if (claim->refs != 0 && (claim->is_rwop || claim->deferred != 0))
+            return true;
+    }
+    return false;
+}
+
+const struct pod *nominated_check(struct cluster *cluster, uint64_t now_ns)
+{
+    struct nomination *nomination = cluster->nominations;
+
+    if (!nominated_is_due(cluster, now_ns))
+        return NULL;
+    const struct pod *pod = nomination->pod;
+    bool waits = !pod_is_assigned(pod) && !pod->is_terminal && !pod->is_terminating;
+    bool is_first = nomination->due_ns == 0;
+    nomination->free_checks = is_first || is_kept_out(pod) ? 0 : nomination->free_checks + 1;
+    nomination->has_lapsed = nomination->free_checks == NOMINATED_CHECKS;
+    DL_DELETE(cluster->nominations, nomination);
+    nomination->is_checked = waits && !nomination->has_lapsed;
+    nomination->due_ns = now_ns + NOMINATED_CHECK_MS * NS_PER_MS;
+    if (nomination->is_checked)
+        DL_APPEND(cluster->nominations, nomination);
+    return waits && nomination->has_lapsed ? pod : NULL;
+}
+
+/* ---- the record of a pod ---- */
 
 /* The pod is gone: ends its reservation, and forgets unconfirmed answers about it. */
 static void forget_uid(struct cluster *cluster, const struct uid *uid)
@@ -81,17 +183,12 @@ static void replace_record(struct cluster *cluster, struct pod *known, struct po
         pod_drop(cluster, known);
 }
 
-int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t asked_ns,
-              struct error *err)
+int pod_apply(struct cluster *cluster, struct pod *known, const struct pod_object *object,
+              uint64_t asked_ns, struct error *err)
 {
     if (object->claim_count > POD_CLAIMS_MAX || object->meta.name.len > UINT16_MAX)
         return error_set(err, ERROR_TOO_BIG, "a pod with over %d claims, or %d bytes of name",
                          POD_CLAIMS_MAX, UINT16_MAX);
-    struct pod *known = cluster_find_pod(cluster, object->meta.ns, object->meta.name);
-    if (known != NULL && cluster_is_stale(cluster, KIND_POD, &object->meta, known->version)) {
-        pod_list(cluster, known);
-        return 0;
-    }
     struct pod_object corrected = *object;
     bool is_behind = may_be_behind(cluster, known, object, asked_ns);
     if (is_behind && object->node.len == 0)
@@ -113,17 +210,7 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t
     return 0;
 }
 
-void pod_delete(struct cluster *cluster, const struct meta *meta)
-{
-    struct pod *pod = cluster_find_pod(cluster, meta->ns, meta->name);
-
-    if (pod == NULL)
-        return;
-    if (!uid_is(&pod->uid, meta->uid) && (meta->resource_version.len == 0 ||
-                                          cluster_is_stale(cluster, KIND_POD, meta, pod->version)))
-        return; /* the deletion of an earlier pod of this name, or of an unknown one */
-    pod_remove(cluster, pod);
-}
+/* ---- pods as decoded objects ---- */
 
 bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out)
 {
@@ -159,11 +246,12 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
 static const struct pod_mounts *known_mounts(const struct cluster *cluster,
                                              const struct pod_object *pod)
 {
+    struct object_reference reference = object_reference_of_pod(&pod->meta);
     const struct pod *known = cluster->deferring == NULL || pod->meta.uid.len == 0
                                   ? NULL
-                                  : cluster_find_pod(cluster, pod->meta.ns, pod->meta.name);
+                                  : cluster_find_same_pod(cluster, &reference);
 
-    return known != NULL && uid_is(&known->uid, pod->meta.uid) ? pod_mounts(known) : NULL;
+    return known == NULL ? NULL : pod_mounts(known);
 }
 
 bool cluster_complete_pod(const struct cluster *cluster, struct pod_object *pod,

@@ -7,7 +7,7 @@
 #define CACHE_CLUSTER_RECORDS_H
 
 #include "cache/objects/objects.h"
-#include "cache/store/uid.h"
+#include "cache/store/names.h"
 
 struct reservation;
 
@@ -37,7 +37,7 @@ struct node {
     uint64_t version;
     struct uid uid;
     uint32_t pods;   /* assigned to it, including finished ones */
-    uint32_t listed; /* number of the last list that named it: struct listing */
+    uint32_t listed; /* the last list that named it: struct listing */
 };
 
 SPACE_REF(node);
@@ -119,7 +119,7 @@ struct pod;
 struct nomination {
     struct name *node;           /* may not exist */
     char created[CREATED_BYTES]; /* when the pod was created; all 0: not known */
-    bool has_lapsed;             /* it counts no more: nominated.h; so do the others: */
+    bool has_lapsed;             /* it counts no more: cluster.h; so do the others: */
     bool is_checked;             /* it is in cluster.nominations */
     uint8_t free_checks;         /* in a row that found the claims free */
     uint64_t due_ns;             /* the next check; 0: there was none */
@@ -146,7 +146,7 @@ struct pod {
     struct nomination_ref nomination; /* none: not nominated */
     uint64_t version;
     struct uid uid;
-    uint32_t listed : LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
+    uint32_t listed : LISTED_BITS; /* as in struct node: no memory of its own */
     bool is_terminal : 1;          /* Succeeded or Failed */
     bool is_terminating : 1;       /* has a deletionTimestamp */
     bool never_preempts : 1;       /* preemptionPolicy Never */
@@ -174,7 +174,7 @@ struct kept_mounts {
 struct resource_shape {
     struct table_record record; /* by its key */
     uint32_t refs;
-    struct resource_shape *next_offer, *former_offer; /* of cluster.offers */
+    struct resource_shape *next_offer, *former_offer; /* in cluster.offers (utlist) */
     struct resource_shape_key {
         struct name *ns;
         struct name *attributes[RESOURCE_ATTRIBUTES]; /* without the own one */
@@ -214,8 +214,9 @@ struct claim_tally {
     size_t count;
 };
 
-/* The name, in buffer or in the record. */
+/* The name, in buffer or in the record; and that of the volume that a claim names; empty: none. */
 struct slice resource_name(const struct resource *resource, char buffer[PROVISIONED_NAME_BYTES]);
+struct slice claim_volume_name(const struct claim *claim, char buffer[PROVISIONED_NAME_BYTES]);
 
 static inline bool pod_is_assigned(const struct pod *pod)
 {

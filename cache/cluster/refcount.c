@@ -2,9 +2,9 @@
 
 #include "cache/cluster/cluster.h"
 
-static bool is_of(const struct table_record *record, const void *key)
+static bool is_of(const void *record, const void *key)
 {
-    const struct refcount *ref = (const struct refcount *)(const void *)record, *wanted = key;
+    const struct refcount *ref = record, *wanted = key;
     return ref->node == wanted->node && ref->claim == wanted->claim;
 }
 
@@ -13,26 +13,22 @@ static struct refcount *find(const struct table *refs, struct refcount *key)
     const uint32_t hashes[] = {key->node->record.hash, key->claim->record.hash};
 
     key->record.hash = table_hash((struct slice){(const char *)hashes, sizeof hashes}, 0);
-    return (struct refcount *)(void *)table_find(refs, key->record.hash, is_of, key);
+    return table_find(refs, key->record.hash, is_of, key);
 }
 
 static bool add(struct table *refs, const struct node *node, const struct claim *claim)
 {
-    struct refcount key = {.count = 1, .node = node, .claim = claim};
+    struct refcount key = {.node = node, .claim = claim};
     struct refcount *ref = find(refs, &key);
 
-    if (ref != NULL) {
-        ref->count++;
-        return true;
+    if (ref == NULL) {
+        ref = table_make(refs, key.record.hash, sizeof *ref);
+        if (ref == NULL)
+            return false;
+        *ref = key;
     }
-    ref = pool_alloc(refs->pool, sizeof *ref);
-    if (ref == NULL)
-        return false;
-    *ref = key;
-    if (table_add(refs, &ref->record))
-        return true;
-    pool_free(refs->pool, ref);
-    return false;
+    ref->count++;
+    return true;
 }
 
 static void remove_one(struct table *refs, const struct node *node, const struct claim *claim)
@@ -40,10 +36,8 @@ static void remove_one(struct table *refs, const struct node *node, const struct
     struct refcount key = {.node = node, .claim = claim};
     struct refcount *ref = find(refs, &key);
 
-    if (ref == NULL || --ref->count != 0)
-        return;
-    table_remove(refs, &ref->record);
-    pool_free(refs->pool, ref);
+    if (ref != NULL && --ref->count == 0)
+        table_delete(refs, &ref->record);
 }
 
 const struct node *refcount_only_node(const struct claim *claim)

@@ -2,23 +2,21 @@
 
 #include <utlist.h>
 
-#include "cache/cluster/reservation_internal.h"
+#include "cache/cluster/cluster_internal.h"
 
 static uint32_t uid_hash(const struct uid *uid)
 {
     return table_hash((struct slice){(const char *)uid->bytes, sizeof uid->bytes}, 0);
 }
 
-static bool is_of_pod(const struct table_record *record, const void *uid)
+static bool is_of_pod(const void *record, const void *uid)
 {
-    return memcmp(&((const struct reservation *)(const void *)record)->uid, uid,
-                  sizeof(struct uid)) == 0;
+    return memcmp(&((const struct reservation *)record)->uid, uid, sizeof(struct uid)) == 0;
 }
 
 struct reservation *reservation_find(const struct cluster *cluster, const struct uid *uid)
 {
-    return (struct reservation *)(void *)table_find(&cluster->reserved, uid_hash(uid), is_of_pod,
-                                                    uid);
+    return table_find(&cluster->reserved, uid_hash(uid), is_of_pod, uid);
 }
 
 struct reservation *reservation_of(const struct cluster *cluster,
@@ -43,11 +41,11 @@ static bool add_to_index(struct cluster *cluster, struct reservation *reservatio
 {
     struct reservation **list = list_of(cluster, reservation);
 
-    reservation->hash = uid_hash(&reservation->uid);
-    if (!table_add(&cluster->reserved, (struct table_record *)(void *)reservation))
+    reservation->record.hash = uid_hash(&reservation->uid);
+    if (!table_add(&cluster->reserved, &reservation->record))
         return false;
     DL_APPEND(*list, reservation);
-    cluster->reserved_in[share_of(name_slice(reservation->ns))]++;
+    cluster->reserved_in[share_of(name_slice(reservation->ns))] += !reservation->is_creation;
     return true;
 }
 
@@ -55,25 +53,9 @@ static void remove_from_index(struct cluster *cluster, struct reservation *reser
 {
     struct reservation **list = list_of(cluster, reservation);
 
-    table_remove(&cluster->reserved, (struct table_record *)(void *)reservation);
+    table_remove(&cluster->reserved, &reservation->record);
     DL_DELETE(*list, reservation);
-    cluster->reserved_in[share_of(name_slice(reservation->ns))]--;
-}
-
-static void link_sharing(struct cluster *cluster, struct reservation *reservation)
-{
-    reservation->next_sharing = cluster->sharing;
-    reservation->sharing = &cluster->sharing;
-    if (reservation->next_sharing != NULL)
-        reservation->next_sharing->sharing = &reservation->next_sharing;
-    cluster->sharing = reservation;
-}
-
-static void unlink_sharing(const struct reservation *reservation)
-{
-    *reservation->sharing = reservation->next_sharing;
-    if (reservation->next_sharing != NULL)
-        reservation->next_sharing->sharing = reservation->sharing;
+    cluster->reserved_in[share_of(name_slice(reservation->ns))] -= !reservation->is_creation;
 }
 
 /* Frees a reservation that is not in the table. */
@@ -91,8 +73,8 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
     cluster->doubtful -= reservation->is_lost;
     if (reservation->is_creation)
         reservation_end_creation(cluster, reservation);
-    if (reservation->sharing != NULL)
-        unlink_sharing(reservation);
+    if (reservation->shared_count != 0)
+        DL_DELETE2(cluster->sharing, reservation, former_sharing, next_sharing);
     names_release(&cluster->names, reservation->ns);
     names_release(&cluster->names, reservation->name);
     names_release(&cluster->names, reservation->node);
@@ -116,30 +98,17 @@ static void end_early(struct cluster *cluster, struct reservation *reservation)
         return;
     remove_from_index(cluster, reservation);
     reservation->is_ended = true;
-    reservation->next = cluster->ended_early;
-    cluster->ended_early = reservation;
-}
-
-/* Frees the reservation at that link of the list cluster.ended_early. */
-static void free_ended(struct cluster *cluster, struct reservation **link)
-{
-    struct reservation *reservation = *link;
-
-    *link = reservation->next;
-    reservation_free(cluster, reservation);
+    LL_PREPEND(cluster->ended_early, reservation);
 }
 
 void reservation_end(struct cluster *cluster, struct reservation *reservation)
 {
-    struct reservation **link = &cluster->ended_early;
-
     if (!reservation->is_ended) {
         end(cluster, reservation);
         return;
     }
-    while (*link != reservation)
-        link = &(*link)->next;
-    free_ended(cluster, link);
+    LL_DELETE(cluster->ended_early, reservation);
+    reservation_free(cluster, reservation);
 }
 
 /* The reservation of a pod that is not being bound loses a claim to another pod. */
@@ -162,17 +131,13 @@ static struct reservation *find_first(const struct cluster *cluster, unsigned sh
     return reservation;
 }
 
-/* If there are too many, ends the one that expires first of the share (shares.h) that has most. */
+/* If there are too many, ends the one that expires first of the share (shares.h) that has most.
+ * Those of pods that are being created have a maximum of their own, and do not end early. */
 static void keep_maximum(struct cluster *cluster)
 {
-    unsigned largest = 0;
-
-    if (cluster->reserved.count <= RESERVATIONS_MAX)
+    if (cluster->reserved.count <= RESERVATIONS_MAX + cluster->creations)
         return;
-    for (unsigned share = 1; share < SHARES; share++)
-        if (cluster->reserved_in[share] > cluster->reserved_in[largest])
-            largest = share;
-    struct reservation *first = find_first(cluster, largest);
+    struct reservation *first = find_first(cluster, share_largest(cluster->reserved_in));
     if (first == NULL)
         first = find_first(cluster, SHARES);
     if (first != NULL)
@@ -227,18 +192,18 @@ static void own_exclusive(struct cluster *cluster, struct reservation *reservati
 static void take_shared(struct cluster *cluster, struct reservation *reservation,
                         struct claim *claim)
 {
+    if (reservation->shared_count == 0)
+        DL_PREPEND2(cluster->sharing, reservation, former_sharing, next_sharing);
     reservation->claims[reservation->claim_count + reservation->shared_count++] = claim;
     claim->sharers++;
     claim->named++;
-    if (reservation->sharing == NULL)
-        link_sharing(cluster, reservation);
 }
 
 /* The pod's claim number i, if it exists and is exclusive, or is not; else NULL. */
 static struct claim *find_claim(const struct cluster *cluster, const struct pod_object *pod,
                                 size_t i, const bool *exclusive, bool is_exclusive)
 {
-    struct claim *claim = claim_find(cluster, pod->meta.ns, pod->claims[i].name);
+    struct claim *claim = cluster_find_named_claim(cluster, pod->meta.ns, pod->claims[i].name);
 
     if (claim == NULL || !claim->exists)
         return NULL;
@@ -258,14 +223,6 @@ static void take_claims(struct cluster *cluster, struct reservation *reservation
     for (size_t i = 0; reservation_binds(reservation) && i < pod->claim_count; i++)
         if ((claim = find_claim(cluster, pod, i, exclusive, false)) != NULL)
             take_shared(cluster, reservation, claim);
-}
-
-/* The pod as it is known; NULL: it is not. */
-static const struct pod *find_pod(const struct cluster *cluster, const struct pod_object *object)
-{
-    const struct pod *pod = cluster_find_pod(cluster, object->meta.ns, object->meta.name);
-
-    return pod != NULL && uid_is(&pod->uid, object->meta.uid) ? pod : NULL;
 }
 
 /* Whether the pod holds its claims itself, or needs none: the scheduler's information is older. */
@@ -305,7 +262,8 @@ static void inherit(struct cluster *cluster, struct reservation *reservation,
 int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
                      bool binds, uint64_t expires_ns, struct error *err)
 {
-    const struct pod *known = find_pod(cluster, pod);
+    struct object_reference reference = object_reference_of_pod(&pod->meta);
+    const struct pod *known = cluster_find_same_pod(cluster, &reference);
     bool is_creation = binds && known == NULL;
 
     if (is_bound_or_finished(known))
@@ -397,6 +355,6 @@ void reservations_dispose(struct cluster *cluster)
     while (cluster->in_doubt != NULL)
         end(cluster, cluster->in_doubt);
     while (cluster->ended_early != NULL)
-        free_ended(cluster, &cluster->ended_early);
+        reservation_end(cluster, cluster->ended_early);
     table_dispose(&cluster->reserved);
 }

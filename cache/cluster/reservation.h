@@ -7,7 +7,7 @@
  *   filter passes             reserved until expires_ns; a later call may extend it, not shorten it
  *   a pod of higher           takes the claims over: the bind of the first pod will be refused; a
  *     priority passes           reservation without a claim ends
- *   bind begins               no pod takes the claims over, and the reservation does not expire
+ *   bind begins               no pod takes the claims over, and it expires after BINDING_DEAD_MS
  *   pod rejected for good     ends, unless a bind of the pod is under way or in doubt
  *   pod rejected on the       the same; but that of a preemptor stays, since pods were evicted for
  *     nodes that are offered    it, and the next offer may have other nodes
@@ -33,8 +33,8 @@ enum {
 };
 
 struct reservation {
-    uint32_t hash;  /* of the UID: this is a struct table_record */
-    struct uid uid; /* the pod's: the key */
+    struct table_record record; /* by the UID */
+    struct uid uid;             /* the pod's: the key */
     struct name *ns;
     struct name *name;
     struct name *node; /* of the last bind; NULL: of none */
@@ -47,10 +47,11 @@ struct reservation {
     bool is_creation;        /* the pod is bound as it is created, and has not been seen yet */
     uint32_t creation_bytes; /* then what it takes, with the names of its claims */
     uint64_t expires_ns;
-    bool is_ended;            /* early: it lost its last claim, or there were too many */
-    struct reservation *prev; /* in cluster.reservations, or in cluster.in_doubt */
-    struct reservation *next; /* the same, or in cluster.ended_early */
-    struct reservation *next_sharing, **sharing; /* in cluster.sharing; NULL: it shares no claim */
+    bool is_ended;                      /* early: it lost its last claim, or there were too many */
+    struct reservation *prev;           /* in cluster.reservations, or in cluster.in_doubt */
+    struct reservation *next;           /* the same, or in cluster.ended_early */
+    struct reservation *former_sharing; /* in cluster.sharing, if it shares a claim */
+    struct reservation *next_sharing;   /* the same */
     size_t claim_count, shared_count;
     size_t left_count;      /* exclusive claims that no other pod has taken over */
     struct claim *claims[]; /* claim_count exclusive ones; then shared_count shared ones, which only

@@ -4,18 +4,13 @@
 
 #include "config/base/clock.h"
 
-static struct unconfirmed *find(const struct cluster *cluster, struct slice uid)
+struct unconfirmed *unconfirmed_find(const struct cluster *cluster, struct slice uid)
 {
     struct unconfirmed *found = NULL;
 
     if (cluster->unconfirmed != NULL && uid.len == UID_TEXT_BYTES)
         HASH_FIND(hh, cluster->unconfirmed, uid.ptr, UID_TEXT_BYTES, found);
     return found;
-}
-
-const struct unconfirmed *unconfirmed_find(const struct cluster *cluster, struct slice uid)
-{
-    return find(cluster, uid);
 }
 
 static void end(struct cluster *cluster, struct unconfirmed *answer)
@@ -49,7 +44,7 @@ void unconfirmed_add(struct cluster *cluster, const struct object_reference *obj
 {
     if (object->uid.len != UID_TEXT_BYTES)
         return;
-    struct unconfirmed *known = find(cluster, object->uid);
+    struct unconfirmed *known = unconfirmed_find(cluster, object->uid);
     uint64_t first_ns = known != NULL && known->is_gone == is_gone ? known->first_ns : now_ns;
     if (known != NULL)
         end(cluster, known);
@@ -68,14 +63,14 @@ void unconfirmed_add(struct cluster *cluster, const struct object_reference *obj
 
 bool unconfirmed_is_older(const struct cluster *cluster, struct slice uid, uint64_t asked_ns)
 {
-    const struct unconfirmed *answer = find(cluster, uid);
+    const struct unconfirmed *answer = unconfirmed_find(cluster, uid);
 
     return answer != NULL && asked_ns > answer->since_ns;
 }
 
 void unconfirmed_forget(struct cluster *cluster, struct slice uid)
 {
-    struct unconfirmed *answer = find(cluster, uid);
+    struct unconfirmed *answer = unconfirmed_find(cluster, uid);
 
     if (answer != NULL)
         end(cluster, answer);

@@ -39,7 +39,7 @@ void unconfirmed_add(struct cluster *cluster, const struct object_reference *obj
                      uint64_t now_ns);
 
 /* The answer about the object of that UID; NULL: there is none. */
-const struct unconfirmed *unconfirmed_find(const struct cluster *cluster, struct slice uid);
+struct unconfirmed *unconfirmed_find(const struct cluster *cluster, struct slice uid);
 
 /* Whether there is an answer, and a request that was sent at asked_ns is newer. 0: a watch. */
 bool unconfirmed_is_older(const struct cluster *cluster, struct slice uid, uint64_t asked_ns);

@@ -3,13 +3,21 @@
 #include "cache/json/json_text.h"
 #include "cache/json/pull_fields.h"
 
+/* Copies a text and adds NUL. False: it does not fit. */
+static bool copy_text(char *out, size_t size, struct slice text)
+{
+    if (text.len >= size)
+        return false;
+    if (text.len != 0)
+        memcpy(out, text.ptr, text.len);
+    out[text.len] = '\0';
+    return true;
+}
+
 void type_put(char field[64], struct slice value)
 {
-    if (value.len >= 64)
-        value = SLICE("?");
-    if (value.len != 0)
-        memcpy(field, value.ptr, value.len);
-    field[value.len] = '\0';
+    if (!copy_text(field, 64, value))
+        (void)copy_text(field, 64, SLICE("?"));
 }
 
 bool type_is_list(const struct type *type)
@@ -33,26 +41,11 @@ struct list_meta_object {
     struct slice version, continue_token;
 };
 
-/* Copies a text and adds NUL. False: it does not fit. */
-static bool copy_text(char *out, size_t size, struct slice text)
-{
-    if (text.len >= size)
-        return false;
-    if (text.len != 0)
-        memcpy(out, text.ptr, text.len);
-    out[text.len] = '\0';
-    return true;
-}
-
 static bool read_list_meta(struct pull *json, struct arena *arena, struct document *document)
 {
     static const struct pull_field fields[] = {
-        {.key = "resourceVersion",
-         .type = PULL_STRING,
-         .offset = offsetof(struct list_meta_object, version)},
-        {.key = "continue",
-         .type = PULL_STRING,
-         .offset = offsetof(struct list_meta_object, continue_token)},
+        PULL_FIELD("resourceVersion", PULL_STRING, list_meta_object, version),
+        PULL_FIELD("continue", PULL_STRING, list_meta_object, continue_token),
     };
     struct list_meta_object meta = {{NULL, 0}, {NULL, 0}};
 

@@ -1,7 +1,8 @@
 /*
  * json_documents: reads Kubernetes objects out of a stream of JSON documents that need not be in
- * memory as a whole: a file through a window (source_json.c), or an answer of the API server as it
- * arrives (reflector_list.c). A document is a list, whose items are read one by one, or one object.
+ * memory as a whole: a file through a window (source.c), or an answer of the API server as it
+ * arrives (reflector_answers.c). A document is a list, whose items are read one by one, or one
+ * object.
  *
  * Each step reads one piece from the start of the window. If the window ends inside the piece
  * (json->is_truncated), the step fails and is repeated with more bytes. Threads: one at a time.

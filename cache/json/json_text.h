@@ -87,11 +87,8 @@ struct json_join {
  * string has room, else the string, behind `between`, that comes next; or the ']' at the end. */
 const char *json_text_join(const char *p, const char *end, struct json_join *join);
 
-/* The number in the four hexadecimal digits at p; -1: they are not. */
-int32_t json_text_hex4(const char *p);
-
 /*
- * (json_decode.c) Decodes the inside of a string that json_text_string accepted. out has room for
+ * Decodes the inside of a string that json_text_string accepted. out has room for
  * JSON_DECODED_PER_BYTE * raw.len bytes. Returns the length of the result, which is UTF-8. As in
  * Go, a lone surrogate and a byte that is not UTF-8 become U+FFFD. So does NUL: no name contains
  * it, and no stored text ends early when it is used as a C string.

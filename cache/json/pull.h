@@ -94,11 +94,6 @@ extern const char pull_too_big[];
 /* Records a problem (a static string) at the cursor. Returns false. */
 bool pull_problem(struct pull *json, const char *problem);
 
-/* A place in a file, counted from 1. */
-struct place {
-    size_t line, column;
-};
-
 /* The place of `at` in a text that starts at `start`; `first` is the place of `start`. */
 struct place place_of(const char *start, const char *at, struct place first);
 

@@ -6,16 +6,30 @@
 
 #include "cache/json/json_text.h"
 
-bool pull_name(struct pull *json, struct arena *arena, struct slice *out)
+static bool is_word(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] <= ' ' || text.ptr[i] > '~') /* of a signed char, what is not ASCII too */
+            return false;
+    return true;
+}
+
+/* needs_word: a text that is not one word is also replaced. */
+static bool pull_bounded(struct pull *json, struct arena *arena, struct slice *out, bool needs_word)
 {
     if (!pull_string(json, arena, out))
         return false;
-    if (out->len <= JSON_NAME_BYTES_MAX)
+    if (out->len <= JSON_NAME_BYTES_MAX && (!needs_word || is_word(*out)))
         return true;
     XXH128_hash_t hash = XXH3_128bits(out->ptr, out->len);
-    *out = arena_printf(arena, "text of %zu bytes/%016llx%016llx", out->len,
+    *out = arena_printf(arena, "text-of-%zu-bytes/%016llx%016llx", out->len,
                         (unsigned long long)hash.high64, (unsigned long long)hash.low64);
     return out->ptr != NULL || pull_problem(json, pull_too_big);
+}
+
+bool pull_name(struct pull *json, struct arena *arena, struct slice *out)
+{
+    return pull_bounded(json, arena, out, true);
 }
 
 /* Puts "key." before the path of a problem, on the way out of the value. */
@@ -30,6 +44,34 @@ static void prefix_path(struct pull *json, const char *key)
         json->path[0] = '\0';
 }
 
+/* Reads the item of an array, which has that index.
+ * NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+static bool read_item(struct pull *json, enum pull_case match, struct pull_table table,
+                      size_t index, struct arena *arena, void *out)
+{
+    char text[24];
+
+    if (pull_fields(json, match, table.fields, table.count, arena, out))
+        return true;
+    (void)snprintf(text, sizeof text, "[%zu]", index);
+    prefix_path(json, text);
+    return false;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+static bool pull_each(struct pull *json, enum pull_case match, const struct pull_field *field,
+                      struct arena *arena, void *out)
+{
+    const struct pull_table table = {field->members, field->count};
+
+    if (!pull_array(json))
+        return json->problem == NULL;
+    for (size_t i = 0; pull_item(json); i++)
+        if (!read_item(json, match, table, i, arena, out))
+            return false;
+    return json->problem == NULL;
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
 static bool read_value(struct pull *json, enum pull_case match, const struct pull_field *field,
                        struct arena *arena, void *out)
@@ -39,6 +81,7 @@ static bool read_value(struct pull *json, enum pull_case match, const struct pul
     switch (field->type) {
     case PULL_STRING: return pull_string(json, arena, at);
     case PULL_NAME: return pull_name(json, arena, at);
+    case PULL_BOUNDED: return pull_bounded(json, arena, at, false);
     case PULL_INTEGER: return pull_integer(json, at);
     case PULL_BOOLEAN: return pull_boolean(json, at);
     case PULL_PRESENCE:
@@ -48,6 +91,10 @@ static bool read_value(struct pull *json, enum pull_case match, const struct pul
         return *(bool *)at;
     case PULL_RAW: return pull_null(json) || pull_raw(json, at);
     case PULL_OBJECT: return pull_fields(json, match, field->members, field->count, arena, out);
+    case PULL_ITEMS:
+        ((struct pull_items *)at)->size = field->size;
+        return pull_field_array(json, match, field->members, field->count, arena, at);
+    case PULL_EACH: return pull_each(json, match, field, arena, out);
     case PULL_READ: return field->read(json, arena, at);
     }
     return pull_problem(json, "unknown field type");
@@ -99,10 +146,20 @@ bool pull_fields(struct pull *json, enum pull_case match, const struct pull_fiel
     return json->problem == NULL;
 }
 
+bool pull_fields_of(struct slice text, const struct pull_field *fields, size_t count,
+                    struct arena *arena, void *out)
+{
+    struct pull json;
+
+    pull_init(&json, text);
+    return pull_fields(&json, PULL_CASE_EXACT, fields, count, arena, out) && pull_finish(&json);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
 bool pull_field_array(struct pull *json, enum pull_case match, const struct pull_field *fields,
                       size_t count, struct arena *arena, struct pull_items *out)
 {
-    char index[24];
+    const struct pull_table table = {fields, count};
 
     if (!pull_array(json))
         return json->problem == NULL;
@@ -112,11 +169,8 @@ bool pull_field_array(struct pull *json, enum pull_case match, const struct pull
             return pull_problem(json, pull_too_big);
         out->items = grown;
         void *item = memset(grown + out->count * out->size, 0, out->size);
-        if (!pull_fields(json, match, fields, count, arena, item)) {
-            (void)snprintf(index, sizeof index, "[%zu]", out->count);
-            prefix_path(json, index);
+        if (!read_item(json, match, table, out->count, arena, item))
             return false;
-        }
         out->count++;
     }
     return json->problem == NULL;

@@ -29,11 +29,16 @@
 enum pull_field_type {
     PULL_STRING,   /* struct slice: a text of any length, which nobody keeps */
     PULL_NAME,     /* struct slice, of JSON_NAME_BYTES_MAX at most: pull_name */
+    PULL_BOUNDED,  /* the same of any characters: who reads it refuses those that it may not have */
     PULL_INTEGER,  /* int64_t */
     PULL_BOOLEAN,  /* bool */
     PULL_PRESENCE, /* bool: true when the value is not null */
     PULL_RAW,      /* struct slice: the value's extent; {NULL, 0} for null */
     PULL_OBJECT,   /* `members`, into the same struct */
+    PULL_ITEMS,    /* struct pull_items: an array of objects with `members`, into structs of
+                      `size`, behind those that are there */
+    PULL_EACH,     /* an array of objects with `members`, all into the same struct: the last text
+                      counts, and one presence */
     PULL_READ,     /* `read` is called at the value, with the address at `offset`; `members`, if
                       any, are the fields that it reads of the object, or of an array's objects */
 };
@@ -43,29 +48,53 @@ struct pull_field {
     enum pull_field_type type;
     size_t offset;
     const struct pull_field *members;
-    unsigned count;
+    unsigned count, size;
     bool (*read)(struct pull *json, struct arena *arena, void *field);
 };
 
 /*
  * As pull_string, for names and other words that are kept: nothing that a decision compares is
- * longer than JSON_NAME_BYTES_MAX. A longer text, which the API server stores in many a field (a
- * claim's volumeName, a pod's claimName), is a name of nothing, and must not fill the memory. In
- * its place, *out becomes "text of N bytes/HASH": two that differ stay different, people see what
+ * longer than JSON_NAME_BYTES_MAX, or has a space or a control character. The API server stores
+ * other texts in many a field (a claim's volumeName, a pod's claimName). Such a text is a name of
+ * nothing, must not fill the memory, and must not look like a line of ours where it is printed. In
+ * its place, *out becomes "text-of-N-bytes/HASH": two that differ stay different, people see what
  * it is, and no request is made with it (object_reference_is_possible).
  */
 bool pull_name(struct pull *json, struct arena *arena, struct slice *out);
 
-/* Rows of a table: a member of the struct; an object whose members are the fields; a value that a
- * function reads into a member, and one of which it reads the fields. */
+#define PULL_FIELD_COUNT(fields) (sizeof(fields) / sizeof(struct pull_field))
+#define PULL_MEMBERS(fields)     .members = (fields), .count = PULL_FIELD_COUNT(fields)
+
+/* Rows of a table: a member of the struct; an object whose members are the fields, or one with
+ * these rows (outside of functions; a macro doubles them with each level: two at most); an array of
+ * objects whose members are the fields; an array of objects that have the fields of an item, or
+ * these rows; a value that a function reads into a member, and one of which it reads the fields. */
 #define PULL_FIELD(key_, type_, struct_, member_) \
     { \
         .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
     }
 #define PULL_NESTED(key_, fields_) \
     { \
-        .key = (key_), .type = PULL_OBJECT, .members = (fields_), \
-        .count = sizeof(fields_) / sizeof *(fields_) \
+        .key = (key_), .type = PULL_OBJECT, PULL_MEMBERS(fields_) \
+    }
+#define PULL_IN(key_, ...) \
+    { \
+        .key = (key_), .type = PULL_OBJECT, \
+        PULL_MEMBERS(((const struct pull_field[]){__VA_ARGS__})) \
+    }
+#define PULL_EACH_OF(key_, fields_) \
+    { \
+        .key = (key_), .type = PULL_EACH, PULL_MEMBERS(fields_) \
+    }
+#define PULL_ITEMS_OF(key_, struct_, member_, item_, fields_) \
+    { \
+        .key = (key_), .type = PULL_ITEMS, .offset = offsetof(struct struct_, member_), \
+        PULL_MEMBERS(fields_), .size = sizeof(struct item_) \
+    }
+#define PULL_ITEMS_IN(key_, struct_, member_, item_, ...) \
+    { \
+        .key = (key_), .type = PULL_ITEMS, .offset = offsetof(struct struct_, member_), \
+        .size = sizeof(struct item_), PULL_MEMBERS(((const struct pull_field[]){__VA_ARGS__})) \
     }
 #define PULL_READER(key_, struct_, member_, read_) \
     { \
@@ -75,11 +104,8 @@ bool pull_name(struct pull *json, struct arena *arena, struct slice *out);
 #define PULL_READER_OF(key_, struct_, member_, read_, fields_) \
     { \
         .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
-        .read = (read_), .members = (fields_), .count = sizeof(fields_) / sizeof *(fields_) \
+        .read = (read_), PULL_MEMBERS(fields_) \
     }
-
-#define PULL_FIELD_COUNT(fields) (sizeof(fields) / sizeof *(fields))
-#define PULL_MEMBERS(fields)     .members = (fields), .count = sizeof(fields) / sizeof *(fields)
 
 enum { PULL_FIELDS_MAX = 32 }; /* in one table */
 
@@ -90,6 +116,10 @@ enum pull_case { PULL_CASE_EXACT, PULL_CASE_FOLD };
 /* Reads the next value: an object, or null, which leaves *out unchanged. False: a problem. */
 bool pull_fields(struct pull *json, enum pull_case match, const struct pull_field *fields,
                  size_t count, struct arena *arena, void *out);
+
+/* The same of a text that is one object, with nothing behind it. */
+bool pull_fields_of(struct slice text, const struct pull_field *fields, size_t count,
+                    struct arena *arena, void *out);
 
 /* An array of structs. Ownership: items lies in the arena. */
 struct pull_items {
@@ -110,7 +140,7 @@ struct pull_table {
 };
 
 /* The tables of several readers of one object. */
-enum { PULL_READERS = 4 };
+enum { PULL_READERS = 3 };
 struct pull_tables {
     struct pull_table readers[PULL_READERS];
 };

@@ -1,356 +1,146 @@
 #include "cache/objects/details.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
 #include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 
-/* ---- lists ---- */
+/* ---- workloads ---- */
 
-static const struct pull_field owner_fields[] = {
-    PULL_FIELD("apiVersion", PULL_STRING, owner, api_version),
-    PULL_FIELD("kind", PULL_STRING, owner, kind),
-    PULL_FIELD("name", PULL_STRING, owner, name),
-    PULL_FIELD("controller", PULL_BOOLEAN, owner, is_controller),
-};
-static const struct pull_field condition_fields[] = {
-    PULL_FIELD("type", PULL_STRING, condition, type),
-    PULL_FIELD("status", PULL_STRING, condition, status),
-    PULL_FIELD("reason", PULL_STRING, condition, reason),
-    PULL_FIELD("message", PULL_STRING, condition, message),
-    PULL_FIELD("lastTransitionTime", PULL_STRING, condition, changed),
-};
-/* Of objects whose messages a driver or a node chooses. */
-static const struct pull_field short_condition_fields[] = {
-    PULL_FIELD("type", PULL_STRING, condition, type),
-    PULL_FIELD("status", PULL_STRING, condition, status),
-    PULL_FIELD("reason", PULL_STRING, condition, reason),
-    PULL_FIELD("lastTransitionTime", PULL_STRING, condition, changed),
-};
-static const struct pull_field taint_fields[] = {
-    PULL_FIELD("key", PULL_STRING, taint, key),
-    PULL_FIELD("value", PULL_STRING, taint, value),
-    PULL_FIELD("effect", PULL_STRING, taint, effect),
-};
+static const struct pull_field claim_template_fields[] = {
+    PULL_IN("metadata", PULL_FIELD("name", PULL_NAME, claim_template, name))};
 
-bool details_read_owners(struct pull *json, struct arena *arena, void *field)
+enum { CONTROLLER_FIELDS = OWNER_API_VERSION - OWNER_KIND + 1 };
+
+static bool read_controller(struct pull *json, struct arena *arena, void *field)
 {
-    ((struct pull_items *)field)->size = sizeof(struct owner);
-    return pull_field_array(json, PULL_CASE_EXACT, owner_fields, PULL_FIELD_COUNT(owner_fields),
-                            arena, field);
-}
+    struct pull_items owners = {.size = sizeof(struct owner)};
 
-static bool read_conditions(struct pull *json, struct arena *arena, void *field)
-{
-    ((struct pull_items *)field)->size = sizeof(struct condition);
-    return pull_field_array(json, PULL_CASE_EXACT, condition_fields,
-                            PULL_FIELD_COUNT(condition_fields), arena, field);
-}
-
-static bool read_short_conditions(struct pull *json, struct arena *arena, void *field)
-{
-    ((struct pull_items *)field)->size = sizeof(struct condition);
-    return pull_field_array(json, PULL_CASE_EXACT, short_condition_fields,
-                            PULL_FIELD_COUNT(short_condition_fields), arena, field);
-}
-
-static bool read_taints(struct pull *json, struct arena *arena, void *field)
-{
-    ((struct pull_items *)field)->size = sizeof(struct taint);
-    return pull_field_array(json, PULL_CASE_EXACT, taint_fields, PULL_FIELD_COUNT(taint_fields),
-                            arena, field);
-}
-
-bool read_strings(struct pull *json, struct arena *arena, void *field)
-{
-    struct pull_items *items = field;
-
-    items->size = sizeof(struct slice);
-    if (!pull_array(json))
-        return json->problem == NULL;
-    while (pull_item(json)) {
-        struct slice *grown = arena_grow(arena, items->items, items->count, sizeof *grown);
-        if (grown == NULL)
-            return pull_problem(json, pull_too_big);
-        items->items = grown;
-        grown[items->count] = (struct slice){"", 0};
-        if (!pull_string(json, arena, &grown[items->count++]))
-            return false;
-    }
-    return json->problem == NULL;
-}
-
-/* ---- Pod ---- */
-
-struct container_status {
-    struct slice waiting_reason, started;
-};
-
-static const struct pull_field waiting_fields[] = {
-    PULL_FIELD("reason", PULL_STRING, container_status, waiting_reason),
-};
-static const struct pull_field started_fields[] = {
-    PULL_FIELD("startedAt", PULL_STRING, container_status, started),
-};
-static const struct pull_field state_fields[] = {
-    PULL_NESTED("waiting", waiting_fields),
-    PULL_NESTED("running", started_fields),
-    PULL_NESTED("terminated", started_fields),
-};
-static const struct pull_field container_status_fields[] = {PULL_NESTED("state", state_fields)};
-
-static bool read_containers(struct pull *json, struct arena *arena, void *field)
-{
-    struct pull_items items = {.size = sizeof(struct container_status)};
-    struct container_states *states = field;
-
-    if (!pull_field_array(json, PULL_CASE_EXACT, container_status_fields,
-                          PULL_FIELD_COUNT(container_status_fields), arena, &items))
+    if (!pull_field_array(json, PULL_CASE_EXACT, &owner_fields[OWNER_KIND], CONTROLLER_FIELDS,
+                          arena, &owners))
         return false;
-    const struct container_status *statuses = items.items;
-    for (size_t i = 0; i < items.count; i++) {
-        if (states->waiting_reason.len == 0)
-            states->waiting_reason = statuses[i].waiting_reason;
-        states->has_started = states->has_started || statuses[i].started.len != 0;
-    }
+    const struct owner *controller = details_controller(&owners);
+    if (controller != NULL)
+        *(struct owner *)field = *controller;
     return true;
 }
 
-static const struct pull_field pod_label_fields[] = {
-    PULL_FIELD("pod-template-hash", PULL_STRING, pod_details, template_hash),
-};
-static const struct pull_field pod_meta_details[] = {
-    PULL_FIELD("creationTimestamp", PULL_STRING, pod_details, created),
-    PULL_FIELD("deletionTimestamp", PULL_STRING, pod_details, deletion_timestamp),
-    PULL_FIELD("deletionGracePeriodSeconds", PULL_INTEGER, pod_details, grace_seconds),
-    PULL_READER("finalizers", pod_details, finalizers, read_strings),
-    PULL_READER_OF("ownerReferences", pod_details, owners, details_read_owners, owner_fields),
-    PULL_NESTED("labels", pod_label_fields),
-};
-static const struct pull_field pod_spec_details[] = {
-    PULL_FIELD("schedulerName", PULL_STRING, pod_details, scheduler),
-};
-static const struct pull_field pod_status_details[] = {
-    PULL_FIELD("phase", PULL_STRING, pod_details, phase),
-    PULL_FIELD("reason", PULL_STRING, pod_details, reason),
-    PULL_FIELD("startTime", PULL_STRING, pod_details, started),
-    PULL_READER_OF("conditions", pod_details, conditions, read_conditions, condition_fields),
-    PULL_READER_OF("containerStatuses", pod_details, containers, read_containers,
-                   container_status_fields),
-    PULL_READER_OF("initContainerStatuses", pod_details, containers, read_containers,
-                   container_status_fields),
-};
-static const struct pull_field pod_details_fields[] = {
-    PULL_NESTED("metadata", pod_meta_details),
-    PULL_NESTED("spec", pod_spec_details),
-    PULL_NESTED("status", pod_status_details),
-};
+#define CONTROLLER_OF(struct_) \
+    { \
+        .key = "ownerReferences", .type = PULL_READ, \
+        .offset = offsetof(struct struct_, controller), .members = &owner_fields[OWNER_KIND], \
+        .count = CONTROLLER_FIELDS, .read = read_controller \
+    }
 
-/* ---- PersistentVolumeClaim ---- */
+static const struct pull_field workload_annotations[] = {
+    PULL_FIELD("deployment.kubernetes.io/revision", PULL_NAME, workload_details, revision),
+    PULL_FIELD("argocd.argoproj.io/tracking-id", PULL_NAME, workload_details, argo),
+};
+static const struct pull_field workload_labels[] = {
+    PULL_FIELD("argocd.argoproj.io/instance", PULL_NAME, workload_details, argo),
+    PULL_FIELD("kustomize.toolkit.fluxcd.io/name", PULL_NAME, workload_details, flux),
+    PULL_FIELD("helm.toolkit.fluxcd.io/name", PULL_NAME, workload_details, flux),
+};
+static const struct pull_field workload_meta[] = {
+    PULL_FIELD("namespace", PULL_NAME, workload_details, ns),
+    PULL_FIELD("name", PULL_NAME, workload_details, name),
+    PULL_NESTED("annotations", workload_annotations),
+    PULL_NESTED("labels", workload_labels),
+    CONTROLLER_OF(workload_details),
+};
+static const struct pull_field workload_spec[] = {
+    PULL_FIELD("replicas", PULL_INTEGER, workload_details, replicas),
+    PULL_FIELD("suspend", PULL_BOOLEAN, workload_details, is_suspended),
+    PULL_IN("strategy", PULL_FIELD("type", PULL_NAME, workload_details, strategy)),
+    PULL_IN("persistentVolumeClaimRetentionPolicy",
+            PULL_FIELD("whenScaled", PULL_NAME, workload_details, when_scaled)),
+    PULL_IN("ordinals", PULL_FIELD("start", PULL_INTEGER, workload_details, first_ordinal)),
+    PULL_ITEMS_OF("volumeClaimTemplates", workload_details, claim_templates, claim_template,
+                  claim_template_fields),
+};
+static const struct pull_field workload_fields[] = {
+    PULL_NESTED("metadata", workload_meta),
+    PULL_NESTED("spec", workload_spec),
+};
+const struct object_tables workload_tables = {.details = TABLE(workload_fields)};
 
-static bool read_is_empty(struct pull *json, struct arena *arena, void *field)
-{
-    struct slice text = {NULL, 0};
+/* ---- HorizontalPodAutoscalers ---- */
 
-    if (!pull_string(json, arena, &text))
-        return false;
-    *(bool *)field = text.ptr != NULL && text.len == 0;
-    return true;
-}
+static const struct pull_field autoscaler_meta[] = {
+    PULL_FIELD("namespace", PULL_NAME, autoscaler_details, ns),
+    PULL_FIELD("name", PULL_NAME, autoscaler_details, name),
+    CONTROLLER_OF(autoscaler_details),
+};
+static const struct pull_field target_fields[] = {
+    PULL_FIELD("kind", PULL_NAME, autoscaler_details, target_kind),
+    PULL_FIELD("name", PULL_NAME, autoscaler_details, target),
+};
+static const struct pull_field autoscaler_spec[] = {
+    PULL_NESTED("scaleTargetRef", target_fields),
+    PULL_FIELD("minReplicas", PULL_INTEGER, autoscaler_details, least),
+};
+static const struct pull_field autoscaler_fields[] = {
+    PULL_NESTED("metadata", autoscaler_meta),
+    PULL_NESTED("spec", autoscaler_spec),
+};
+const struct object_tables autoscaler_tables = {.details = TABLE(autoscaler_fields)};
 
-static const struct pull_field claim_annotation_fields[] = {
-    PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_details, holder),
-    PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_STRING, claim_details, admitted),
-    PULL_FIELD("volume.kubernetes.io/selected-node", PULL_STRING, claim_details, selected_node),
-};
-static const struct pull_field claim_meta_details[] = {
-    PULL_FIELD("creationTimestamp", PULL_STRING, claim_details, created),
-    PULL_FIELD("deletionTimestamp", PULL_STRING, claim_details, deletion_timestamp),
-    PULL_READER("finalizers", claim_details, finalizers, read_strings),
-    PULL_NESTED("annotations", claim_annotation_fields),
-};
-static const struct pull_field claim_spec_details[] = {
-    PULL_READER("accessModes", claim_details, access_modes, read_strings),
-    PULL_READER("storageClassName", claim_details, has_no_class, read_is_empty),
-};
-static const struct pull_field claim_status_details[] = {
-    PULL_FIELD("phase", PULL_STRING, claim_details, phase),
-    PULL_READER_OF("conditions", claim_details, conditions, read_short_conditions,
-                   short_condition_fields),
-};
-static const struct pull_field claim_details_fields[] = {
-    PULL_NESTED("metadata", claim_meta_details),
-    PULL_NESTED("spec", claim_spec_details),
-    PULL_NESTED("status", claim_status_details),
-};
-
-/* ---- Node ---- */
-
-static const struct pull_field node_meta_details[] = {
-    PULL_READER("labels", node_details, labels, labels_read),
-};
-static const struct pull_field node_spec_details[] = {
-    PULL_READER_OF("taints", node_details, taints, read_taints, taint_fields),
-};
-static const struct pull_field node_status_details[] = {
-    PULL_READER_OF("conditions", node_details, conditions, read_short_conditions,
-                   short_condition_fields),
-};
-static const struct pull_field node_details_fields[] = {
-    PULL_NESTED("metadata", node_meta_details),
-    PULL_NESTED("spec", node_spec_details),
-    PULL_NESTED("status", node_status_details),
-};
-
-/* ---- PersistentVolume ---- */
-
-static const struct pull_field volume_meta_details[] = {
-    PULL_FIELD("deletionTimestamp", PULL_STRING, volume_details, deletion_timestamp),
-    PULL_READER("finalizers", volume_details, finalizers, read_strings),
-    PULL_READER("labels", volume_details, labels, labels_read),
-};
-static const struct pull_field required_fields[] = {
-    PULL_READER_OF("nodeSelectorTerms", volume_details, terms, node_terms_read, node_term_fields),
-};
-static const struct pull_field affinity_fields[] = {PULL_NESTED("required", required_fields)};
-static const struct pull_field claim_ref_fields[] = {
-    PULL_FIELD("uid", PULL_STRING, volume_details, claim_uid),
-};
-static const struct pull_field volume_spec_details[] = {
-    PULL_NESTED("claimRef", claim_ref_fields),
-    PULL_NESTED("nodeAffinity", affinity_fields),
-    PULL_FIELD("persistentVolumeReclaimPolicy", PULL_STRING, volume_details, reclaim_policy),
-};
-static const struct pull_field volume_details_fields[] = {
-    PULL_NESTED("metadata", volume_meta_details),
-    PULL_NESTED("spec", volume_spec_details),
-};
-
-/* ---- StorageClass ---- */
-
-static const struct pull_field topology_label_fields[] = {
-    PULL_FIELD("key", PULL_STRING, topology_label, key),
-    PULL_READER("values", topology_label, values, read_strings),
-};
-
-static bool read_topology_labels(struct pull *json, struct arena *arena, void *field)
-{
-    ((struct pull_items *)field)->size = sizeof(struct topology_label);
-    return pull_field_array(json, PULL_CASE_EXACT, topology_label_fields,
-                            PULL_FIELD_COUNT(topology_label_fields), arena, field);
-}
-
-static const struct pull_field topology_fields[] = {
-    PULL_READER_OF("matchLabelExpressions", topology, labels, read_topology_labels,
-                   topology_label_fields),
-};
-
-static bool read_topologies(struct pull *json, struct arena *arena, void *field)
-{
-    ((struct pull_items *)field)->size = sizeof(struct topology);
-    return pull_field_array(json, PULL_CASE_EXACT, topology_fields,
-                            PULL_FIELD_COUNT(topology_fields), arena, field);
-}
-
-static const struct pull_field storage_class_details_fields[] = {
-    PULL_FIELD("volumeBindingMode", PULL_STRING, storage_class_details, binding_mode),
-    PULL_READER_OF("allowedTopologies", storage_class_details, topologies, read_topologies,
-                   topology_fields),
-};
-
-/* ---- CSINode ---- */
-
-static bool read_limit(struct pull *json, struct arena *arena, void *field)
-{
-    struct volume_limit *limit = field;
-
-    (void)arena;
-    limit->is_known = !pull_null(json);
-    return !limit->is_known || pull_integer(json, &limit->count);
-}
-
-static const struct pull_field allocatable_fields[] = {
-    PULL_READER("count", driver_limit, volumes, read_limit),
-};
-static const struct pull_field driver_limit_fields[] = {
-    PULL_FIELD("name", PULL_STRING, driver_limit, name),
-    PULL_NESTED("allocatable", allocatable_fields),
-};
-
-static bool read_drivers(struct pull *json, struct arena *arena, void *field)
-{
-    ((struct pull_items *)field)->size = sizeof(struct driver_limit);
-    return pull_field_array(json, PULL_CASE_EXACT, driver_limit_fields,
-                            PULL_FIELD_COUNT(driver_limit_fields), arena, field);
-}
-
-static const struct pull_field csi_node_spec_details[] = {
-    PULL_READER_OF("drivers", csi_node_details, drivers, read_drivers, driver_limit_fields),
-};
-static const struct pull_field csi_node_details_fields[] = {
-    PULL_NESTED("spec", csi_node_spec_details),
-};
-
-/* ---- all of them ---- */
+/* ---- reading ---- */
 
 struct pull_table details_table(enum kind kind)
 {
-#define TABLE(fields_) ((struct pull_table){(fields_), sizeof(fields_) / sizeof *(fields_)})
-    switch (kind) {
-    case KIND_POD: return TABLE(pod_details_fields);
-    case KIND_CLAIM: return TABLE(claim_details_fields);
-    case KIND_NODE: return TABLE(node_details_fields);
-    case KIND_VOLUME: return TABLE(volume_details_fields);
-    case KIND_STORAGE_CLASS: return TABLE(storage_class_details_fields);
-    case KIND_CSI_NODE: return TABLE(csi_node_details_fields);
-    default: return (struct pull_table){NULL, 0};
-    }
-#undef TABLE
+    const struct object_tables *tables = object_tables(kind);
+    return tables == NULL ? (struct pull_table){NULL, 0} : tables->details;
 }
 
-static bool read_details(struct slice text, enum kind kind, struct arena *arena, void *out)
+bool details_read(struct slice text, enum kind kind, struct arena *arena, void *out)
 {
     struct pull_table table = details_table(kind);
-    struct pull json;
-
-    pull_init(&json, text);
-    return pull_fields(&json, PULL_CASE_EXACT, table.fields, table.count, arena, out) &&
-           pull_finish(&json);
+    return pull_fields_of(text, table.fields, table.count, arena, out);
 }
 
-bool pod_details_read(struct slice text, struct arena *arena, struct pod_details *out)
+/* What the API server accepts. */
+static bool is_int32(int64_t number)
 {
-    *out = (struct pod_details){.grace_seconds = -1};
-    return read_details(text, KIND_POD, arena, out);
+    return number >= 0 && number <= INT32_MAX;
 }
 
-bool claim_details_read(struct slice text, struct arena *arena, struct claim_details *out)
+bool workload_details_read(struct slice text, struct arena *arena, struct workload_details *out)
 {
-    *out = (struct claim_details){.created = {NULL, 0}};
-    return read_details(text, KIND_CLAIM, arena, out);
+    *out = (struct workload_details){.replicas = 1}; /* the default of the API */
+    return details_read(text, KIND_DEPLOYMENT, arena, out) && is_int32(out->replicas) &&
+           is_int32(out->first_ordinal);
 }
 
-bool node_details_read(struct slice text, struct arena *arena, struct node_details *out)
+bool autoscaler_details_read(struct slice text, struct arena *arena, struct autoscaler_details *out)
 {
-    *out = (struct node_details){.taints = {0}};
-    return read_details(text, KIND_NODE, arena, out);
+    *out = (struct autoscaler_details){.least = 1}; /* the default of the API */
+    return details_read(text, KIND_AUTOSCALER, arena, out) && is_int32(out->least);
 }
 
-bool volume_details_read(struct slice text, struct arena *arena, struct volume_details *out)
+struct autoscaler_list {
+    struct slice rest; /* metadata.continue */
+    struct pull_items items;
+};
+
+static const struct pull_field list_fields[] = {
+    PULL_IN("metadata", PULL_FIELD("continue", PULL_STRING, autoscaler_list, rest)),
+    PULL_ITEMS_OF("items", autoscaler_list, items, autoscaler_details, autoscaler_fields),
+};
+
+bool autoscaler_list_read(struct slice text, struct arena *arena, struct pull_items *out)
 {
-    *out = (struct volume_details){.terms = {0}};
-    return read_details(text, KIND_VOLUME, arena, out);
+    struct autoscaler_list list = {.rest = {"", 0}};
+
+    if (!pull_fields_of(text, list_fields, PULL_FIELD_COUNT(list_fields), arena, &list) ||
+        list.rest.len != 0)
+        return false;
+    *out = list.items;
+    return true;
 }
 
-bool storage_class_details_read(struct slice text, struct arena *arena,
-                                struct storage_class_details *out)
-{
-    *out = (struct storage_class_details){.topologies = {0}};
-    return read_details(text, KIND_STORAGE_CLASS, arena, out);
-}
-
-bool csi_node_details_read(struct slice text, struct arena *arena, struct csi_node_details *out)
-{
-    *out = (struct csi_node_details){.drivers = {0}};
-    return read_details(text, KIND_CSI_NODE, arena, out);
-}
+/* ---- lists ---- */
 
 const struct owner *details_controller(const struct pull_items *owners)
 {
@@ -370,4 +160,167 @@ const struct condition *details_condition(const struct pull_items *conditions, s
         if (slice_equal(items[i].type, type))
             return &items[i];
     return NULL;
+}
+
+/* ---- projection ---- */
+
+int object_project(struct slice text, enum kind kind, const struct pull_table *more,
+                   struct buf *out, struct error *err)
+{
+    struct buf fields;
+    struct pull json;
+
+    buf_init(&fields, out->max_bytes);
+    pull_init(&json, text);
+    const struct object_tables *own = object_tables(kind);
+    struct pull_tables tables = {{own->core, own->details}};
+    if (more != NULL)
+        tables.readers[2] = *more;
+    bool is_good = pull_project(&json, &tables, &fields) && pull_finish(&json);
+    if (is_good) {
+        buf_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"%s", kind_api_version(kind),
+                   kind_text(kind), fields.len > 2 ? "," : "");
+        if (fields.len != 0)
+            buf_put(out, (struct slice){fields.bytes + 1, fields.len - 1}); /* without its brace */
+    }
+    bool has_failed = fields.failed || out->failed;
+    buf_dispose(&fields);
+    if (!is_good)
+        return pull_fail(&json, kind_resource(kind), (struct place){1, 1}, err);
+    return has_failed ? error_no_memory(err) : 0;
+}
+
+/* ---- node selectors ---- */
+
+static const struct pull_field requirement_fields[] = {
+    PULL_FIELD("key", PULL_STRING, node_requirement, key),
+    PULL_FIELD("operator", PULL_STRING, node_requirement, operator),
+    PULL_READER("values", node_requirement, values, words_read_items),
+};
+
+const struct pull_field node_term_fields[NODE_TERM_FIELDS] = {
+    PULL_ITEMS_OF("matchExpressions", node_term, expressions, node_requirement, requirement_fields),
+    PULL_ITEMS_OF("matchFields", node_term, fields, node_requirement, requirement_fields),
+};
+
+/* As strconv.ParseInt of Go: no blanks before the number, and nothing behind it. */
+static bool parse_number(struct slice text, long long *out)
+{
+    char digits[24], *end;
+
+    if (text.len == 0 || text.len >= sizeof digits)
+        return false;
+    memcpy(digits, text.ptr, text.len);
+    digits[text.len] = '\0';
+    if (digits[0] != '+' && digits[0] != '-' && (digits[0] < '0' || digits[0] > '9'))
+        return false;
+    errno = 0;
+    *out = strtoll(digits, &end, 10);
+    return errno == 0 && end == digits + text.len;
+}
+
+/* Gt and Lt. */
+static bool compares(const struct node_requirement *requirement, struct slice value, bool is_less)
+{
+    const struct slice *limit = requirement->values.items;
+    long long x, y;
+
+    return requirement->values.count == 1 && parse_number(value, &x) && parse_number(*limit, &y) &&
+           (is_less ? x < y : x > y);
+}
+
+/* value: of the label; has: whether there is one. */
+static bool is_met(const struct node_requirement *requirement, bool has, struct slice value)
+{
+    bool is_among =
+        has && slice_is_among(value, requirement->values.items, requirement->values.count);
+
+    if (slice_equal(requirement->operator, SLICE("In")))
+        return is_among;
+    if (slice_equal(requirement->operator, SLICE("NotIn")))
+        return !is_among;
+    if (slice_equal(requirement->operator, SLICE("Exists")))
+        return has;
+    if (slice_equal(requirement->operator, SLICE("DoesNotExist")))
+        return !has;
+    if (slice_equal(requirement->operator, SLICE("Gt")))
+        return has && compares(requirement, value, false);
+    return slice_equal(requirement->operator, SLICE("Lt")) && has &&
+           compares(requirement, value, true);
+}
+
+static bool term_matches(const struct node_term *term, struct slice node, struct slice labels)
+{
+    const struct node_requirement *expressions = term->expressions.items;
+    const struct node_requirement *fields = term->fields.items;
+
+    for (size_t i = 0; i < term->expressions.count; i++) {
+        struct slice value = SLICE("");
+        bool has = labels_find(labels, expressions[i].key, &value);
+        if (!is_met(&expressions[i], has, value))
+            return false;
+    }
+    for (size_t i = 0; i < term->fields.count; i++)
+        if (!slice_equal(fields[i].key, SLICE("metadata.name")) || !is_met(&fields[i], true, node))
+            return false;
+    return term->expressions.count + term->fields.count != 0;
+}
+
+bool node_terms_match(const struct pull_items *terms, struct slice node, struct slice labels)
+{
+    const struct node_term *items = terms->items;
+
+    for (size_t i = 0; i < terms->count; i++)
+        if (term_matches(&items[i], node, labels))
+            return true;
+    return false;
+}
+
+/* "in", ...; else the operator itself. */
+static struct slice operator_text(struct slice operator)
+{
+    static const struct {
+        const char *operator, * text;
+    } rows[] = {{"In", " in "},        {"NotIn", " not in "},
+                {"Exists", " exists"}, {"DoesNotExist", " does not exist"},
+                {"Gt", " > "},         {"Lt", " < "}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (slice_equal(operator, slice_of(rows[i].operator)))
+            return slice_of(rows[i].text);
+    return operator;
+}
+
+static bool put_requirements(const struct pull_items *items, bool *is_first, struct arena *arena,
+                             struct slice *text)
+{
+    const struct node_requirement *requirements = items->items;
+    bool ok = true;
+
+    for (size_t i = 0; i < items->count && ok; i++) {
+        const struct slice *values = requirements[i].values.items;
+        ok = arena_append(arena, text, *is_first ? SLICE("") : SLICE(" and ")) &&
+             arena_append(arena, text, requirements[i].key) &&
+             arena_append(arena, text, operator_text(requirements[i].operator));
+        for (size_t j = 0; j < requirements[i].values.count && ok; j++)
+            ok = arena_append(arena, text, j == 0 ? SLICE("") : SLICE(", ")) &&
+                 arena_append(arena, text, values[j]);
+        *is_first = false;
+    }
+    return ok;
+}
+
+struct slice node_terms_text(const struct pull_items *terms, struct arena *arena)
+{
+    const struct node_term *items = terms->items;
+    struct slice text = SLICE("");
+    bool ok = true;
+
+    for (size_t i = 0; i < terms->count && ok; i++) {
+        bool is_first = true;
+        ok = arena_append(arena, &text, i == 0 ? SLICE("") : SLICE("; or ")) &&
+             put_requirements(&items[i].expressions, &is_first, arena, &text) &&
+             put_requirements(&items[i].fields, &is_first, arena, &text);
+    }
+    return ok ? text : (struct slice){NULL, 0};
 }

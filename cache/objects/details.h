@@ -2,7 +2,7 @@
  * details: what people want to know about objects, and no decision reads: owners, conditions,
  * finalizers, times; where volumes can be used, and the labels of nodes. The cluster does not store
  * it. Commands read it from the text of the few objects that they are asked about
- * (extender/inquiry), and a snapshot has it.
+ * (extender/commands/inquiry), and a snapshot has it.
  *
  * Ownership: as objects.h: strings point into the text or into the arena. Threads: any.
  * Errors: false: the text is not such an object, or the arena is full.
@@ -11,11 +11,11 @@
 #define CACHE_OBJECTS_DETAILS_H
 
 #include "cache/json/pull_fields.h"
-#include "cache/objects/node_selector.h"
 #include "cache/objects/objects.h"
 
 struct owner {
     struct slice api_version, kind, name;
+    struct slice uid; /* not of details */
     bool is_controller;
 };
 
@@ -30,12 +30,22 @@ struct container_states {
     bool has_started;            /* one runs, or has ended */
 };
 
+/* A resource that a container asks for: a scheduler calls claimguard only for pods that have it, if
+ * its managedResources name it. */
+#define MARK "claimguard.io/claims"
+
 struct pod_details {
     struct slice created, started; /* metadata.creationTimestamp, status.startTime */
     struct slice deletion_timestamp;
     int64_t grace_seconds; /* of a pod that is being deleted; negative: not known */
     struct slice scheduler;
-    struct slice template_hash;   /* the label pod-template-hash: a Deployment's */
+    struct slice template_hash;  /* the label pod-template-hash: a Deployment's */
+    struct slice component, app; /* the labels component, app.kubernetes.io/name */
+    struct slice dns_policy;
+    bool is_host_network;
+    bool has_disk;      /* a volume that VolumeRestrictions compares */
+    bool has_resources; /* a container has them; a file may leave them out, no API server does */
+    struct slice mark;  /* MARK of a container; empty: none has it */
     struct slice phase, reason;   /* status.reason */
     struct pull_items finalizers; /* struct slice */
     struct pull_items owners;     /* struct owner */
@@ -131,13 +141,24 @@ struct autoscaler_details {
 /* The fields that are read here of a kind. */
 struct pull_table details_table(enum kind kind);
 
-bool pod_details_read(struct slice text, struct arena *arena, struct pod_details *out);
-bool claim_details_read(struct slice text, struct arena *arena, struct claim_details *out);
-bool node_details_read(struct slice text, struct arena *arena, struct node_details *out);
-bool volume_details_read(struct slice text, struct arena *arena, struct volume_details *out);
-bool storage_class_details_read(struct slice text, struct arena *arena,
-                                struct storage_class_details *out);
-bool csi_node_details_read(struct slice text, struct arena *arena, struct csi_node_details *out);
+/* Reads the struct of that kind into *out, which has the values of what the text does not have. */
+bool details_read(struct slice text, enum kind kind, struct arena *arena, void *out);
+
+/* The same for one kind: pod_details_read(text, arena, &pod), ... */
+#define DETAILS_READER(name_, kind_, ...) \
+    static inline bool name_##_details_read(struct slice text, struct arena *arena, \
+                                            struct name_##_details *out) \
+    { \
+        *out = (struct name_##_details){__VA_ARGS__}; \
+        return details_read(text, (kind_), arena, out); \
+    }
+DETAILS_READER(pod, KIND_POD, .grace_seconds = -1)
+DETAILS_READER(claim, KIND_CLAIM, .finalizers = {0})
+DETAILS_READER(node, KIND_NODE, .taints = {0})
+DETAILS_READER(volume, KIND_VOLUME, .terms = {0})
+DETAILS_READER(storage_class, KIND_STORAGE_CLASS, .topologies = {0})
+DETAILS_READER(csi_node, KIND_CSI_NODE, .drivers = {0})
+
 bool workload_details_read(struct slice text, struct arena *arena, struct workload_details *out);
 bool autoscaler_details_read(struct slice text, struct arena *arena,
                              struct autoscaler_details *out);
@@ -151,5 +172,41 @@ const struct owner *details_controller(const struct pull_items *owners);
 
 /* The condition of that type; NULL: none. */
 const struct condition *details_condition(const struct pull_items *conditions, struct slice type);
+
+/*
+ * What a snapshot has of an object: writes its JSON with apiVersion, kind and only the fields that
+ * object_read, details.h and `more`, the table of another decoder unless it is NULL, read. Errors:
+ * ERROR_INVALID, ERROR_NO_MEMORY.
+ */
+int object_project(struct slice text, enum kind kind, const struct pull_table *more,
+                   struct buf *out, struct error *err);
+
+/*
+ * ---- node selectors (v1.NodeSelector), as a PersistentVolume's nodeAffinity has one ----
+ *
+ * As in k8s.io/component-helpers: one term has to match; in a term, every requirement has to be
+ * met; a term without requirements matches no node.
+ */
+
+struct node_requirement {
+    struct slice key, operator;
+    struct pull_items values; /* struct slice */
+};
+
+struct node_term {
+    struct pull_items expressions; /* struct node_requirement, on labels */
+    struct pull_items fields;      /* struct node_requirement, on metadata.name */
+};
+
+/* The fields of an item of nodeSelectorTerms: struct node_term. */
+enum { NODE_TERM_FIELDS = 2 };
+extern const struct pull_field node_term_fields[NODE_TERM_FIELDS];
+
+/* Whether one of the terms matches a node. labels: as in label_selector.h. */
+bool node_terms_match(const struct pull_items *terms, struct slice node, struct slice labels);
+
+/* "topology.kubernetes.io/zone in zone-a, zone-b; or ...": the terms for people. {NULL, 0}: the
+ * arena is full. */
+struct slice node_terms_text(const struct pull_items *terms, struct arena *arena);
 
 #endif

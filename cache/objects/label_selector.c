@@ -11,14 +11,7 @@ static bool cut(struct slice *rest, char separator, struct slice *piece)
 {
     if (rest->ptr == NULL)
         return false;
-    const char *end = rest->len == 0 ? NULL : memchr(rest->ptr, separator, rest->len);
-    if (end == NULL) {
-        *piece = *rest;
-        *rest = (struct slice){NULL, 0};
-        return true;
-    }
-    *piece = (struct slice){rest->ptr, (size_t)(end - rest->ptr)};
-    *rest = (struct slice){end + 1, rest->len - piece->len - 1};
+    *piece = slice_cut(rest, separator);
     return true;
 }
 
@@ -162,12 +155,9 @@ static const char *operator_word(struct slice name)
 static bool read_expressions(struct pull *json, struct arena *arena, void *field)
 {
     static const struct pull_field fields[] = {
-        {.key = "key", .type = PULL_STRING, .offset = offsetof(struct requirement, key)},
-        {.key = "operator", .type = PULL_STRING, .offset = offsetof(struct requirement, operator)},
-        {.key = "values",
-         .type = PULL_READ,
-         .offset = offsetof(struct requirement, values),
-         .read = read_values},
+        PULL_FIELD("key", PULL_STRING, requirement, key),
+        PULL_FIELD("operator", PULL_STRING, requirement, operator),
+        PULL_READER("values", requirement, values, read_values),
     };
     struct pull_items items = {.size = sizeof(struct requirement)};
 

@@ -11,29 +11,10 @@
 #ifndef CACHE_OBJECTS_OBJECTS_H
 #define CACHE_OBJECTS_OBJECTS_H
 
-#include "cache/json/pull.h"
+#include "cache/json/pull_fields.h"
+#include "cache/objects/kinds.h"
 #include "cache/objects/pod_mounts.h"
-#include "cache/objects/words.h"
 #include "config/base/buf.h"
-
-/* The kinds that claimguard stores. */
-enum kind {
-    KIND_POD,
-    KIND_NODE,
-    KIND_CLAIM,  /* PersistentVolumeClaim */
-    KIND_VOLUME, /* PersistentVolume */
-    KIND_STORAGE_CLASS,
-    KIND_CSI_DRIVER,
-    KIND_CSI_NODE,
-    KIND_VOLUME_ATTRIBUTES_CLASS,
-    KIND_POD_DISRUPTION_BUDGET,
-    KIND_WATCHED_COUNT, /* the kinds above are watched; those below are read from snapshots only */
-    KIND_PRIORITY_CLASS = KIND_WATCHED_COUNT,
-    KIND_RUNTIME_CLASS,     /* for people: an entry names it, and no verdict reads it */
-    KIND_VOLUME_ATTACHMENT, /* for people: which node has a volume */
-    KIND_COUNT,
-    KIND_OTHER = KIND_COUNT, /* any other kind: skipped and counted */
-};
 
 /* The Pod that controls an object; both empty: none does. */
 struct pod_owner {
@@ -59,8 +40,8 @@ extern const char pod_has_too_many_claims[];
 /* As pull_fail. ERROR_TOO_BIG: the object is well-formed, but over a limit. */
 int object_fail(const struct pull *json, const char *what, struct place first, struct error *err);
 
-/* Annotations of a claim that is locked for a pod, UID/NAME; how (extender/bind/claim_lock.h); and
- * the version that the claim had before. */
+/* Annotations of a claim that is locked for a pod, UID/NAME; how (claim_lock.h in
+ * extender/serving/bind); and the version that the claim had before. */
 #define CLAIM_HOLDER_ANNOTATION    "claimguard.io/holder"
 #define CLAIM_ADMITTED_ANNOTATION  "claimguard.io/admitted"
 #define CLAIM_LOCKED_AT_ANNOTATION "claimguard.io/locked-at"
@@ -70,6 +51,10 @@ int object_fail(const struct pull *json, const char *what, struct place first, s
 #define CLAIM_ADMITTED_BINDING  "true"
 #define CLAIM_ADMITTED_AGAIN    "again"
 #define CLAIM_ADMITTED_CREATION "created"
+
+/* Reads the first one. False: claimguard has not written it; anyone may. Both texts have only the
+ * characters of UIDs and names, and are no longer. */
+bool claim_holder_read(struct slice annotation, struct slice *uid, struct slice *name);
 
 /* A claim that a volume of a pod names. */
 struct claim_reference {
@@ -164,13 +149,14 @@ enum budget_attribute {
 
 /* Names in a budget's status.disruptedPods that are stored; the API server allows no more. Further
  * pods count as if they were not named: this gives too many violations, never too few. */
-enum { DISRUPTED_PODS_MAX = 2000, POD_NAME_BYTES_MAX = 253 };
+enum { DISRUPTED_PODS_MAX = 2000, POD_NAME_BYTES_MAX = 253, POD_UID_BYTES_MAX = 36 };
 
 /* Bits of resource_object.number. */
 enum {
     VOLUME_IS_FOR_ONE_NODE = 1, /* its access modes are ReadWriteOnce alone */
     VOLUME_IS_BLOCK = 2,        /* volumeMode Block */
-    VOLUME_ACCESS_SHIFT = 2,    /* enum access_mode, while it is an offer */
+    VOLUME_REQUIRES_NODES = 4,  /* spec.nodeAffinity: for people */
+    VOLUME_ACCESS_SHIFT = 3,    /* enum access_mode, while it is an offer */
 
     NODE_IS_NOT_READY = 1, /* its condition Ready is not True */
     NODE_IS_UNSCHEDULABLE = 2,
@@ -201,11 +187,18 @@ struct resource_object {
     int64_t capacity; /* of a PersistentVolume, while it is an offer: bytes of storage */
     struct {          /* what the attributes are made of; not stored */
         struct slice storage_class, attributes_class, phase; /* of a PersistentVolume */
-        struct slice labels, claim_uid;
+        struct slice labels, claim_uid, volume_mode;
         int64_t capacity;
         unsigned access_modes; /* enum access_mode */
         bool sources[IN_TREE_SOURCES];
-        struct slice migrated; /* of a CSINode: its annotation */
+        bool requires_nodes;               /* of a PersistentVolume */
+        bool attaches;                     /* of a CSIDriver */
+        bool is_attached;                  /* of a VolumeAttachment */
+        bool is_default;                   /* of a PriorityClass */
+        bool is_unschedulable;             /* of a Node */
+        struct pull_items conditions;      /* struct condition (details.h) */
+        struct pull_items owners, drivers; /* of a CSINode: struct owner, struct driver_limit */
+        struct slice migrated;             /* its annotation */
     } reading;
 };
 
@@ -219,56 +212,21 @@ struct object {
     };
 };
 
-/* Names an object. */
-struct object_reference {
-    enum kind kind;
-    struct slice ns, name;
-    struct slice uid; /* empty: not known */
-};
-
-static inline bool object_reference_equal(const struct object_reference *a,
-                                          const struct object_reference *b)
+/* A pod by its metadata. */
+static inline struct object_reference object_reference_of_pod(const struct meta *pod)
 {
-    return a->kind == b->kind && slice_equal(a->ns, b->ns) && slice_equal(a->name, b->name) &&
-           slice_equal(a->uid, b->uid);
+    return (struct object_reference){KIND_POD, pod->ns, pod->name, pod->uid};
 }
 
-/* The size of the strings; and a copy of the reference, with its strings in text, which has room
- * for them. */
-static inline size_t object_reference_bytes(const struct object_reference *reference)
+/* Fields of the log: a pod, by its reference or its metadata. */
+#define LOG_POD(pod) LOG_SLICE("namespace", (pod)->ns), LOG_SLICE("pod", (pod)->name)
+
+/* Whether the object has that name, if it has that UID: a made-up call may have any UID. */
+static inline bool object_reference_has_name(const struct object_reference *reference,
+                                             const struct meta *object)
 {
-    return reference->ns.len + reference->name.len + reference->uid.len;
+    return slice_equal(reference->ns, object->ns) && slice_equal(reference->name, object->name);
 }
-struct object_reference object_reference_copy(const struct object_reference *reference, char *text);
-
-/* Whether an object can have that name. A pod may name any claim, but no object has the name "..",
- * or one with '/' or '%', and a request with such a name would read another path. */
-bool object_reference_is_possible(const struct object_reference *reference);
-
-/* A list of references in an arena, the last one first. */
-struct kept_reference {
-    struct kept_reference *next;
-    struct object_reference reference;
-};
-
-/* Adds a copy to the front of the list. False: the arena is full. */
-bool object_reference_keep(struct kept_reference **list, const struct object_reference *reference,
-                           struct arena *arena);
-
-/* The kind of {apiVersion, kind}; KIND_OTHER for any that is not stored. Versions do not matter. */
-enum kind kind_of(struct slice api_version, struct slice kind);
-
-/* "pods", "persistentvolumeclaims", ...: the resource's name, as in the API and in metrics. */
-const char *kind_resource(enum kind kind);
-
-/* "Pod" and "v1", ...: the present kind and apiVersion. */
-const char *kind_text(enum kind kind);
-const char *kind_api_version(enum kind kind);
-
-/* "/api/v1", "/apis/storage.k8s.io/v1", ...: the path of the resource's API group. */
-const char *kind_api_path(enum kind kind);
-
-bool kind_is_namespaced(enum kind kind);
 
 /* resourceVersion as a number, which clients may compare (KEP-5504). 0: it is not a number. */
 uint64_t version_of(struct slice resource_version);
@@ -303,5 +261,21 @@ struct slice volume_offer(struct slice storage_class, struct slice attributes_cl
 /* The classes of an offer that is not empty. */
 void volume_offer_classes(struct slice offer, struct slice *storage_class,
                           struct slice *attributes_class);
+
+/* ---- lists of words in one text, with commas between them: names of drivers, modes ---- */
+
+/* A reader for pull_fields, into a struct slice: adds the names in an array, so many at most. */
+enum { WORDS_READ_MAX = 64 };
+bool words_read(struct pull *json, struct arena *arena, void *field);
+
+/* The same into struct pull_items of struct slice: all of them. */
+bool words_read_items(struct pull *json, struct arena *arena, void *field);
+
+/* Adds a word to the list in *field. False: a problem. */
+bool words_add(struct pull *json, struct arena *arena, struct slice *field, struct slice word);
+
+/* Removes the next word from *rest (false: there is none); whether there is such a word. */
+bool words_next(struct slice *rest, struct slice *word);
+bool words_have(struct slice words, struct slice word);
 
 #endif

@@ -1,59 +1,79 @@
-/* objects_internal: what the files objects*.c share. Only they include it. */
+/* objects_internal: what the tables and readers of cache/objects share. Only they include it. */
 #ifndef CACHE_OBJECTS_OBJECTS_INTERNAL_H
 #define CACHE_OBJECTS_OBJECTS_INTERNAL_H
 
-#include "cache/json/pull_fields.h"
-#include "cache/objects/objects.h"
+#include "cache/objects/details.h"
 
-/* A row of a table of fields. */
+/* The tables of a kind: of what decisions need (objects.h), and of what people want to know
+ * (details.h). */
+struct object_tables {
+    struct pull_table core, details;
+};
+extern const struct object_tables pod_tables, node_tables, claim_tables, volume_tables,
+    storage_class_tables, csi_driver_tables, csi_node_tables, volume_attributes_class_tables,
+    volume_attachment_tables, workload_tables, autoscaler_tables;
+
+/* Of a kind; NULL: nothing is read of its objects. */
+const struct object_tables *object_tables(enum kind kind);
+
+/* ---- rows of tables ---- */
+
+#define TABLE(fields_) \
+    { \
+        (fields_), sizeof(fields_) / sizeof *(fields_) \
+    }
+
 #define ATTRIBUTE(key_, index_) \
     { \
         .key = (key_), .type = PULL_NAME, \
         .offset = offsetof(struct resource_object, attributes[index_]) \
     }
 
-/* The fields that are read of each kind. */
-enum {
-    META_FIELDS = 6,
-    POD_FIELDS = 3,
-    POD_CONDITION_FIELDS = 4,
-    NODE_FIELDS = 3,
-    VOLUME_FIELDS = 3,
-    STORAGE_CLASS_FIELDS = 2,
-    CSI_DRIVER_FIELDS = 2,
-    CSI_NODE_FIELDS = 2,
-    VOLUME_ATTRIBUTES_CLASS_FIELDS = 2,
-    VOLUME_ATTACHMENT_FIELDS = 3,
-};
+/* Of the metadata of each kind; the struct begins with a struct meta. */
+#define META_ROWS(type_of_uid_) \
+    PULL_FIELD("name", PULL_NAME, meta, name), PULL_FIELD("uid", type_of_uid_, meta, uid), \
+        PULL_FIELD("resourceVersion", PULL_NAME, meta, resource_version), \
+        PULL_FIELD("deletionTimestamp", PULL_NAME, meta, deletion_timestamp)
+enum { META_FIELDS = 6 };
 extern const struct pull_field meta_fields[META_FIELDS];
-extern const struct pull_field pod_fields[POD_FIELDS];
-extern const struct pull_field pod_condition_fields[POD_CONDITION_FIELDS];
-extern const struct pull_field node_fields[NODE_FIELDS];
-extern const struct pull_field volume_fields[VOLUME_FIELDS];
-extern const struct pull_field storage_class_fields[STORAGE_CLASS_FIELDS];
-extern const struct pull_field csi_driver_fields[CSI_DRIVER_FIELDS];
-extern const struct pull_field csi_node_fields[CSI_NODE_FIELDS];
-extern const struct pull_field volume_attributes_class_fields[VOLUME_ATTRIBUTES_CLASS_FIELDS];
-extern const struct pull_field volume_attachment_fields[VOLUME_ATTACHMENT_FIELDS];
 
-/* The fields of a kind that object_read reads. */
-struct pull_table objects_table(enum kind kind);
+/* Fields of struct owner and struct condition. A table reads some that are side by side. */
+enum { OWNER_UID, OWNER_KIND, OWNER_NAME, OWNER_CONTROLLER, OWNER_API_VERSION, OWNER_FIELDS };
+extern const struct pull_field owner_fields[OWNER_FIELDS];
+/* The Pod that controls the object, as metav1.IsControlledBy: into a struct pod_owner. */
+bool read_pod_owner(struct pull *json, struct arena *arena, void *field);
+enum { POD_OWNER_FIELDS = OWNER_CONTROLLER + 1 };
+#define POD_OWNER_ROW \
+    { \
+        .key = "ownerReferences", .type = PULL_READ, .offset = offsetof(struct meta, owner), \
+        .read = read_pod_owner, .members = owner_fields, .count = POD_OWNER_FIELDS \
+    }
 
-/* Make attributes of what was read. False: a problem. */
+enum {
+    CONDITION_MESSAGE,
+    CONDITION_TYPE,
+    CONDITION_STATUS,
+    CONDITION_REASON,
+    CONDITION_CHANGED,
+    CONDITION_FIELDS
+};
+extern const struct pull_field condition_fields[CONDITION_FIELDS];
+
+/* An array of items, of which the fields from `first` to `last` are read. */
+#define SOME_OF(key_, struct_, member_, item_, fields_, first_, last_) \
+    { \
+        .key = (key_), .type = PULL_ITEMS, .offset = offsetof(struct struct_, member_), \
+        .members = &(fields_)[first_], .count = (last_) - (first_) + 1, \
+        .size = sizeof(struct item_) \
+    }
+
+/* ---- after reading ---- */
+
+/* Make attributes and numbers of what was read: of a volume; of a kind of objects_storage.c. False:
+ * a problem. */
 bool volume_finish(struct pull *json, struct arena *arena, struct resource_object *volume);
-bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_object *node);
-
-/* Reads an array of strings into struct pull_items of struct slice. */
-bool read_strings(struct pull *json, struct arena *arena, void *field);
-
-/* Reads ownerReferences into struct pull_items of struct owner (details.h). */
-bool details_read_owners(struct pull *json, struct arena *arena, void *field);
-
-/* Reads access modes into an unsigned: enum access_mode. */
-bool read_access_modes(struct pull *json, struct arena *arena, void *field);
-
-/* Reads a quantity, a string or a number, into an int64_t; what is none counts as 0. */
-bool read_quantity(struct pull *json, struct arena *arena, void *field);
+bool storage_finish(struct pull *json, enum kind kind, struct arena *arena,
+                    struct resource_object *resource);
 
 /* ---- of a pod, while it is read ---- */
 
@@ -63,18 +83,13 @@ struct container_mount {
 };
 
 struct container {
-    struct container_mount *mounts;
-    size_t mount_count;
+    struct pull_items mounts; /* struct container_mount */
     bool has_selinux;
 };
 
 /* Marks the volumes: by the two annotations, and by what the containers mount. False: no memory. */
-bool pod_mark_volumes(struct pod_mounts *mounts, struct slice deferred_for,
-                      const struct container *containers, size_t container_count,
-                      struct arena *arena);
-
-/* Sets a bool, pod_object.is_refused_unnamed, by a pod's status.conditions. */
-bool read_pod_conditions(struct pull *json, struct arena *arena, void *field);
+bool mounts_mark(struct pod_mounts *mounts, struct slice deferred_for,
+                 const struct container *containers, size_t container_count, struct arena *arena);
 
 static inline void default_namespace(struct meta *meta)
 {

@@ -1,4 +1,5 @@
-/* Pods: the object itself, the claims that it names, and how it mounts its volumes. */
+/* Pods: the object itself, the claims that it names, how it mounts its volumes, what kube-scheduler
+ * says on it; and its details. */
 #include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 
@@ -10,11 +11,9 @@ const char pod_has_too_many_claims[] = "a pod with over 512 claims";
 struct pod_reading {
     struct pod_object pod;
     struct pod_mounts mounts;
-    struct pod_volume *volumes;
-    size_t volume_count;
+    struct pull_items volumes;    /* struct pod_volume */
     struct slice deferred_for;    /* DEFERRED_FOR_ANNOTATION */
-    struct container *containers; /* including init and ephemeral ones */
-    size_t container_count;
+    struct pull_items containers; /* struct container: including init and ephemeral ones */
 };
 
 /* ---- volumes ---- */
@@ -87,18 +86,6 @@ static const struct pull_field pod_volume_fields[] = {
     PULL_READER_OF("csi", pod_volume, name, read_csi_source, csi_source_fields),
 };
 
-static bool read_volumes(struct pull *json, struct arena *arena, void *field)
-{
-    struct pod_reading *reading = field;
-    struct pull_items items = {.size = sizeof(struct pod_volume)};
-    bool ok = pull_field_array(json, PULL_CASE_EXACT, pod_volume_fields,
-                               PULL_FIELD_COUNT(pod_volume_fields), arena, &items);
-
-    reading->volumes = items.items;
-    reading->volume_count = items.count;
-    return ok;
-}
-
 /* ---- containers ---- */
 
 static const struct pull_field mount_fields[] = {
@@ -107,38 +94,57 @@ static const struct pull_field mount_fields[] = {
     PULL_FIELD("subPathExpr", PULL_NAME, container_mount, sub_path_expr),
 };
 
-static bool read_mounts(struct pull *json, struct arena *arena, void *field)
-{
-    struct container *container = field;
-    struct pull_items items = {.size = sizeof(struct container_mount)};
-    bool ok = pull_field_array(json, PULL_CASE_EXACT, mount_fields, PULL_FIELD_COUNT(mount_fields),
-                               arena, &items);
+static const struct pull_field container_fields[] = {
+    PULL_ITEMS_OF("volumeMounts", container, mounts, container_mount, mount_fields),
+    PULL_IN("securityContext", PULL_FIELD("seLinuxOptions", PULL_PRESENCE, container, has_selinux)),
+};
 
-    container->mounts = items.items;
-    container->mount_count = items.count;
-    return ok;
+/* ---- what kube-scheduler says on a pod that it has tried ---- */
+
+/*
+ * Of its plug-in VolumeRestrictions, what all versions have in common:
+ *
+ *   node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already
+ *   in-use by another pod                                                                  1.37
+ *   node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode
+ */
+static const char refusal[] = "ReadWriteOncePod access mode";
+
+/* Of our own, which also says which pod. */
+static const char named[] = " is in use by pod ";
+
+/* The fields of a condition that are read of it, up to its reason. */
+enum { POD_CONDITION_FIELDS = CONDITION_REASON + 1 };
+
+static bool is_refusal(const struct condition *condition)
+{
+    return slice_equal(condition->type, SLICE("PodScheduled")) &&
+           slice_equal(condition->status, SLICE("False")) &&
+           slice_equal(condition->reason, SLICE("Unschedulable")) &&
+           slice_has(condition->message, slice_of(refusal)) &&
+           !slice_has(condition->message, slice_of(named));
 }
 
-static const struct pull_field container_security_fields[] = {
-    PULL_FIELD("seLinuxOptions", PULL_PRESENCE, container, has_selinux),
-};
-static const struct pull_field container_fields[] = {
-    PULL_READER_OF("volumeMounts", container, mounts, read_mounts, mount_fields),
-    PULL_NESTED("securityContext", container_security_fields),
-};
-
-/* Adds to the containers that were read before. */
-static bool read_containers(struct pull *json, struct arena *arena, void *field)
+/* Nearly no pod has the text, and for the others a search for it is all that this costs. No verdict
+ * reads conditions, so those that cannot be read count as none. */
+static bool read_refusal(struct pull *json, struct arena *arena, void *field)
 {
-    struct pod_reading *reading = field;
-    struct pull_items items = {sizeof(struct container), reading->containers,
-                               reading->container_count};
-    bool ok = pull_field_array(json, PULL_CASE_EXACT, container_fields,
-                               PULL_FIELD_COUNT(container_fields), arena, &items);
+    struct pull_items items = {.size = sizeof(struct condition)};
+    struct pull conditions;
+    struct slice text;
 
-    reading->containers = items.items;
-    reading->container_count = items.count;
-    return ok;
+    if (!pull_raw(json, &text))
+        return false;
+    if (!slice_has(text, slice_of(refusal)))
+        return true;
+    pull_init(&conditions, text);
+    if (!pull_field_array(&conditions, PULL_CASE_EXACT, condition_fields, POD_CONDITION_FIELDS,
+                          arena, &items))
+        return true;
+    const struct condition *found = items.items;
+    for (size_t i = 0; i < items.count; i++)
+        *(bool *)field = *(bool *)field || is_refusal(&found[i]);
+    return true;
 }
 
 /* ---- the pod ---- */
@@ -159,10 +165,10 @@ static const struct pull_field pod_security_fields[] = {
 };
 
 static const struct pull_field pod_spec_fields[] = {
-    PULL_READER_OF("volumes", pod_reading, pod, read_volumes, pod_volume_fields),
-    PULL_READER_OF("initContainers", pod_reading, pod, read_containers, container_fields),
-    PULL_READER_OF("containers", pod_reading, pod, read_containers, container_fields),
-    PULL_READER_OF("ephemeralContainers", pod_reading, pod, read_containers, container_fields),
+    PULL_ITEMS_OF("volumes", pod_reading, volumes, pod_volume, pod_volume_fields),
+    PULL_ITEMS_OF("initContainers", pod_reading, containers, container, container_fields),
+    PULL_ITEMS_OF("containers", pod_reading, containers, container, container_fields),
+    PULL_ITEMS_OF("ephemeralContainers", pod_reading, containers, container, container_fields),
     PULL_FIELD("nodeName", PULL_NAME, pod_reading, pod.node),
     PULL_READER("priority", pod_reading, pod, read_priority),
     PULL_FIELD("priorityClassName", PULL_NAME, pod_reading, pod.priority_class),
@@ -180,9 +186,9 @@ static const struct pull_field pod_status_fields[] = {
     {.key = "conditions",
      .type = PULL_READ,
      .offset = offsetof(struct pod_reading, pod.is_refused_unnamed),
-     .members = pod_condition_fields,
+     .members = condition_fields,
      .count = POD_CONDITION_FIELDS,
-     .read = read_pod_conditions},
+     .read = read_refusal},
 };
 
 static const struct pull_field pod_annotation_fields[] = {
@@ -191,17 +197,15 @@ static const struct pull_field pod_annotation_fields[] = {
 };
 
 static const struct pull_field pod_meta_fields[] = {
-    PULL_FIELD("namespace", PULL_NAME, pod_reading, pod.meta.ns),
-    PULL_FIELD("name", PULL_NAME, pod_reading, pod.meta.name),
-    PULL_FIELD("uid", PULL_NAME, pod_reading, pod.meta.uid),
-    PULL_FIELD("resourceVersion", PULL_NAME, pod_reading, pod.meta.resource_version),
+    PULL_FIELD("namespace", PULL_NAME, meta, ns),
+    META_ROWS(PULL_BOUNDED),
     PULL_FIELD("creationTimestamp", PULL_NAME, pod_reading, pod.created),
-    PULL_FIELD("deletionTimestamp", PULL_NAME, pod_reading, pod.meta.deletion_timestamp),
     PULL_READER("labels", pod_reading, pod.labels, labels_read_kept),
     PULL_NESTED("annotations", pod_annotation_fields),
 };
+_Static_assert(offsetof(struct pod_reading, pod.meta) == 0, "for META_ROWS");
 
-const struct pull_field pod_fields[POD_FIELDS] = {
+static const struct pull_field pod_fields[] = {
     PULL_NESTED("metadata", pod_meta_fields),
     PULL_NESTED("spec", pod_spec_fields),
     PULL_NESTED("status", pod_status_fields),
@@ -210,8 +214,10 @@ const struct pull_field pod_fields[POD_FIELDS] = {
 /* The claim of an ephemeral volume is <pod>-<volume> (KEP-1698). False: no memory. */
 static bool name_claims(struct pod_reading *reading, struct arena *arena)
 {
-    for (size_t i = 0; i < reading->volume_count; i++) {
-        struct pod_volume *volume = &reading->volumes[i];
+    struct pod_volume *volumes = reading->volumes.items;
+
+    for (size_t i = 0; i < reading->volumes.count; i++) {
+        struct pod_volume *volume = &volumes[i];
         if (volume->source != VOLUME_SOURCE_EPHEMERAL)
             continue;
         volume->claim = arena_printf(arena, "%.*s-%.*s", SLICE_ARG(reading->pod.meta.name),
@@ -224,11 +230,12 @@ static bool name_claims(struct pod_reading *reading, struct arena *arena)
 
 static bool has_too_many(const struct pod_reading *reading)
 {
+    const struct container *containers = reading->containers.items;
     size_t mount_count = 0;
 
-    for (size_t i = 0; i < reading->container_count; i++)
-        mount_count += reading->containers[i].mount_count;
-    return reading->volume_count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX ||
+    for (size_t i = 0; i < reading->containers.count; i++)
+        mount_count += containers[i].mounts.count;
+    return reading->volumes.count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX ||
            reading->mounts.annotation.len > DEFER_FS_MOUNT_BYTES_MAX;
 }
 
@@ -243,11 +250,11 @@ static bool finish_mounts(struct pod_reading *reading, struct arena *arena,
     if (mounts == NULL)
         return false;
     *mounts = reading->mounts;
-    mounts->volumes = reading->volumes;
-    mounts->volume_count = (uint32_t)reading->volume_count;
+    mounts->volumes = reading->volumes.items;
+    mounts->volume_count = (uint32_t)reading->volumes.count;
     *out = is_known ? mounts : NULL;
-    return pod_mark_volumes(mounts, reading->deferred_for, reading->containers,
-                            is_known ? reading->container_count : 0, arena);
+    return mounts_mark(mounts, reading->deferred_for, reading->containers.items,
+                       is_known ? reading->containers.count : 0, arena);
 }
 
 static struct claim_reference *find_reference(const struct pod_object *pod, struct slice name)
@@ -262,11 +269,13 @@ static struct claim_reference *find_reference(const struct pod_object *pod, stru
 static const char *collect_claims(const struct pod_reading *reading, struct arena *arena,
                                   struct pod_object *pod)
 {
-    pod->claims = arena_alloc(arena, reading->volume_count * sizeof *pod->claims);
+    const struct pod_volume *volumes = reading->volumes.items;
+
+    pod->claims = arena_alloc(arena, reading->volumes.count * sizeof *pod->claims);
     if (pod->claims == NULL)
         return pull_too_big;
-    for (size_t i = 0; i < reading->volume_count; i++) {
-        const struct pod_volume *volume = &reading->volumes[i];
+    for (size_t i = 0; i < reading->volumes.count; i++) {
+        const struct pod_volume *volume = &volumes[i];
         if (volume->source != VOLUME_SOURCE_CLAIM && volume->source != VOLUME_SOURCE_EPHEMERAL)
             continue;
         struct claim_reference *reference = find_reference(pod, volume->claim);
@@ -284,11 +293,12 @@ static const char *collect_claims(const struct pod_reading *reading, struct aren
 
 bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
 {
-    struct pod_reading reading = {.volume_count = 0};
+    struct pod_reading reading = {.volumes = {0}};
 
     if (pull_null(json))
         return pull_problem(json, "expected an object");
-    if (!pull_fields(json, PULL_CASE_EXACT, pod_fields, POD_FIELDS, arena, &reading))
+    if (!pull_fields(json, PULL_CASE_EXACT, pod_fields, PULL_FIELD_COUNT(pod_fields), arena,
+                     &reading))
         return false;
     *out = reading.pod;
     default_namespace(&out->meta);
@@ -301,3 +311,106 @@ bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
     const char *problem = collect_claims(&reading, arena, out);
     return problem == NULL || pull_problem(json, problem);
 }
+
+/* ---- details ---- */
+
+struct container_status {
+    struct slice waiting_reason, started;
+};
+
+static const struct pull_field started_fields[] = {
+    PULL_FIELD("startedAt", PULL_NAME, container_status, started),
+};
+static const struct pull_field state_fields[] = {
+    PULL_IN("waiting", PULL_FIELD("reason", PULL_NAME, container_status, waiting_reason)),
+    PULL_NESTED("running", started_fields),
+    PULL_NESTED("terminated", started_fields),
+};
+static const struct pull_field container_status_fields[] = {PULL_NESTED("state", state_fields)};
+
+static bool read_states(struct pull *json, struct arena *arena, void *field)
+{
+    struct pull_items items = {.size = sizeof(struct container_status)};
+    struct container_states *states = field;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, container_status_fields,
+                          PULL_FIELD_COUNT(container_status_fields), arena, &items))
+        return false;
+    const struct container_status *statuses = items.items;
+    for (size_t i = 0; i < items.count; i++) {
+        if (states->waiting_reason.len == 0)
+            states->waiting_reason = statuses[i].waiting_reason;
+        states->has_started = states->has_started || statuses[i].started.len != 0;
+    }
+    return true;
+}
+
+/* Of a container. PULL_RAW: a snapshot keeps the value, so that other programs can read the Pod. */
+static const struct pull_field mark_fields[] = {
+    PULL_FIELD(MARK, PULL_RAW, pod_details, mark),
+};
+static const struct pull_field resources_fields[] = {
+    PULL_NESTED("requests", mark_fields),
+    PULL_NESTED("limits", mark_fields),
+};
+
+static bool read_resources(struct pull *json, struct arena *arena, void *field)
+{
+    ((struct pod_details *)field)->has_resources = true;
+    return pull_fields(json, PULL_CASE_EXACT, resources_fields, PULL_FIELD_COUNT(resources_fields),
+                       arena, field);
+}
+
+/* No PULL_NESTED: a snapshot says that a container has resources also if it has no mark. */
+static const struct pull_field marked_container_fields[] = {
+    PULL_READER_OF("resources", pod_details, created, read_resources, resources_fields),
+};
+_Static_assert(offsetof(struct pod_details, created) == 0, "read_resources gets the whole struct");
+
+/* Of a volume: kube-scheduler's isVolumeConflict. */
+static const struct pull_field disk_fields[] = {
+    PULL_FIELD("gcePersistentDisk", PULL_PRESENCE, pod_details, has_disk),
+    PULL_FIELD("awsElasticBlockStore", PULL_PRESENCE, pod_details, has_disk),
+    PULL_FIELD("iscsi", PULL_PRESENCE, pod_details, has_disk),
+    PULL_FIELD("rbd", PULL_PRESENCE, pod_details, has_disk),
+};
+
+static const struct pull_field pod_label_fields[] = {
+    PULL_FIELD("pod-template-hash", PULL_NAME, pod_details, template_hash),
+    PULL_FIELD("component", PULL_NAME, pod_details, component),
+    PULL_FIELD("app.kubernetes.io/name", PULL_NAME, pod_details, app),
+};
+static const struct pull_field pod_meta_details[] = {
+    PULL_FIELD("creationTimestamp", PULL_NAME, pod_details, created),
+    PULL_FIELD("deletionTimestamp", PULL_NAME, pod_details, deletion_timestamp),
+    PULL_FIELD("deletionGracePeriodSeconds", PULL_INTEGER, pod_details, grace_seconds),
+    PULL_READER("finalizers", pod_details, finalizers, words_read_items),
+    SOME_OF("ownerReferences", pod_details, owners, owner, owner_fields, OWNER_KIND,
+            OWNER_API_VERSION),
+    PULL_NESTED("labels", pod_label_fields),
+};
+static const struct pull_field pod_spec_details[] = {
+    PULL_FIELD("schedulerName", PULL_NAME, pod_details, scheduler),
+    PULL_FIELD("dnsPolicy", PULL_NAME, pod_details, dns_policy),
+    PULL_FIELD("hostNetwork", PULL_BOOLEAN, pod_details, is_host_network),
+    PULL_EACH_OF("containers", marked_container_fields),
+    PULL_EACH_OF("initContainers", marked_container_fields),
+    PULL_EACH_OF("volumes", disk_fields),
+};
+static const struct pull_field pod_status_details[] = {
+    PULL_FIELD("phase", PULL_NAME, pod_details, phase),
+    PULL_FIELD("reason", PULL_NAME, pod_details, reason),
+    PULL_FIELD("startTime", PULL_NAME, pod_details, started),
+    PULL_ITEMS_OF("conditions", pod_details, conditions, condition, condition_fields),
+    PULL_READER_OF("containerStatuses", pod_details, containers, read_states,
+                   container_status_fields),
+    PULL_READER_OF("initContainerStatuses", pod_details, containers, read_states,
+                   container_status_fields),
+};
+static const struct pull_field pod_details_fields[] = {
+    PULL_NESTED("metadata", pod_meta_details),
+    PULL_NESTED("spec", pod_spec_details),
+    PULL_NESTED("status", pod_status_details),
+};
+
+const struct object_tables pod_tables = {TABLE(pod_fields), TABLE(pod_details_fields)};

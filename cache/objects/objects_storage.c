@@ -1,33 +1,39 @@
 /* Kinds of storage.k8s.io, and Nodes: what decides where a volume can be used. */
-#include "cache/objects/objects_internal.h"
-
 #include <stdlib.h>
+
+#include "cache/objects/label_selector.h"
+#include "cache/objects/objects_internal.h"
 
 /* ---- StorageClass, VolumeAttributesClass ---- */
 
-const struct pull_field storage_class_fields[STORAGE_CLASS_FIELDS] = {
+static const struct pull_field storage_class_fields[] = {
     PULL_NESTED("metadata", meta_fields),
     ATTRIBUTE("provisioner", STORAGE_CLASS_PROVISIONER),
 };
 
-const struct pull_field volume_attributes_class_fields[VOLUME_ATTRIBUTES_CLASS_FIELDS] = {
+static const struct pull_field topology_label_fields[] = {
+    PULL_FIELD("key", PULL_NAME, topology_label, key),
+    PULL_READER("values", topology_label, values, words_read_items),
+};
+static const struct pull_field topology_fields[] = {
+    PULL_ITEMS_OF("matchLabelExpressions", topology, labels, topology_label, topology_label_fields),
+};
+static const struct pull_field storage_class_details_fields[] = {
+    PULL_FIELD("volumeBindingMode", PULL_NAME, storage_class_details, binding_mode),
+    PULL_ITEMS_OF("allowedTopologies", storage_class_details, topologies, topology,
+                  topology_fields),
+};
+const struct object_tables storage_class_tables = {TABLE(storage_class_fields),
+                                                   TABLE(storage_class_details_fields)};
+
+static const struct pull_field volume_attributes_class_fields[] = {
     PULL_NESTED("metadata", meta_fields),
     ATTRIBUTE("driverName", VOLUME_ATTRIBUTES_CLASS_DRIVER),
 };
+const struct object_tables volume_attributes_class_tables = {
+    .core = TABLE(volume_attributes_class_fields)};
 
 /* ---- VolumeAttachment ---- */
-
-static bool read_attached(struct pull *json, struct arena *arena, void *field)
-{
-    bool is_attached = false;
-
-    (void)arena;
-    if (!pull_boolean(json, &is_attached))
-        return false;
-    if (is_attached)
-        *(int64_t *)field |= VOLUME_ATTACHMENT_IS_ATTACHED;
-    return true;
-}
 
 /* Cuts between two characters. */
 static bool read_error(struct pull *json, struct arena *arena, void *field)
@@ -44,117 +50,74 @@ static bool read_error(struct pull *json, struct arena *arena, void *field)
     return true;
 }
 
-static const struct pull_field attachment_source_fields[] = {
-    ATTRIBUTE("persistentVolumeName", VOLUME_ATTACHMENT_VOLUME),
-};
 static const struct pull_field attachment_spec_fields[] = {
     ATTRIBUTE("attacher", VOLUME_ATTACHMENT_DRIVER),
     ATTRIBUTE("nodeName", VOLUME_ATTACHMENT_NODE),
-    PULL_NESTED("source", attachment_source_fields),
-};
-static const struct pull_field attach_error_fields[] = {
-    PULL_READER("message", resource_object, attributes[VOLUME_ATTACHMENT_ATTACH_ERROR], read_error),
-};
-static const struct pull_field detach_error_fields[] = {
-    PULL_READER("message", resource_object, attributes[VOLUME_ATTACHMENT_DETACH_ERROR], read_error),
+    PULL_IN("source", ATTRIBUTE("persistentVolumeName", VOLUME_ATTACHMENT_VOLUME)),
 };
 static const struct pull_field attachment_status_fields[] = {
-    PULL_READER("attached", resource_object, number, read_attached),
-    PULL_NESTED("attachError", attach_error_fields),
-    PULL_NESTED("detachError", detach_error_fields),
+    PULL_FIELD("attached", PULL_BOOLEAN, resource_object, reading.is_attached),
+    PULL_IN("attachError", PULL_READER("message", resource_object,
+                                       attributes[VOLUME_ATTACHMENT_ATTACH_ERROR], read_error)),
+    PULL_IN("detachError", PULL_READER("message", resource_object,
+                                       attributes[VOLUME_ATTACHMENT_DETACH_ERROR], read_error)),
 };
-const struct pull_field volume_attachment_fields[VOLUME_ATTACHMENT_FIELDS] = {
+static const struct pull_field volume_attachment_fields[] = {
     PULL_NESTED("metadata", meta_fields),
     PULL_NESTED("spec", attachment_spec_fields),
     PULL_NESTED("status", attachment_status_fields),
 };
+const struct object_tables volume_attachment_tables = {.core = TABLE(volume_attachment_fields)};
 
 /* ---- CSIDriver ---- */
-
-static bool read_attach_required(struct pull *json, struct arena *arena, void *field)
-{
-    bool is_required = true; /* the API server's default */
-
-    (void)arena;
-    if (!pull_boolean(json, &is_required))
-        return false;
-    if (!is_required)
-        *(int64_t *)field |= CSI_DRIVER_DOES_NOT_ATTACH;
-    return true;
-}
 
 static const struct pull_field csi_driver_spec_fields[] = {
     PULL_READER("volumeLifecycleModes", resource_object, attributes[CSI_DRIVER_LIFECYCLE_MODES],
                 words_read),
-    PULL_READER("attachRequired", resource_object, number, read_attach_required),
+    PULL_FIELD("attachRequired", PULL_BOOLEAN, resource_object, reading.attaches),
 };
-const struct pull_field csi_driver_fields[CSI_DRIVER_FIELDS] = {
+static const struct pull_field csi_driver_fields[] = {
     PULL_NESTED("metadata", meta_fields),
     PULL_NESTED("spec", csi_driver_spec_fields),
 };
+const struct object_tables csi_driver_tables = {.core = TABLE(csi_driver_fields)};
 
 /* ---- CSINode ---- */
 
-static const struct pull_field driver_name_fields[] = {{.key = "name", .type = PULL_NAME}};
-
-static bool read_driver_names(struct pull *json, struct arena *arena, void *field)
+static bool read_limit(struct pull *json, struct arena *arena, void *field)
 {
-    struct pull_items items = {.size = sizeof(struct slice)};
+    struct volume_limit *limit = field;
 
-    if (!pull_field_array(json, PULL_CASE_EXACT, driver_name_fields,
-                          PULL_FIELD_COUNT(driver_name_fields), arena, &items))
-        return false;
-    const struct slice *names = items.items;
-    for (size_t i = 0; i < items.count; i++)
-        if (!words_add(json, arena, field, names[i]))
-            return false;
-    return true;
+    (void)arena;
+    limit->is_known = !pull_null(json);
+    return !limit->is_known || pull_integer(json, &limit->count);
 }
 
-struct node_owner {
-    struct slice kind, uid;
+enum { DRIVER_NAME, DRIVER_ALLOCATABLE, DRIVER_FIELDS };
+static const struct pull_field driver_fields[DRIVER_FIELDS] = {
+    [DRIVER_NAME] = PULL_FIELD("name", PULL_NAME, driver_limit, name),
+    [DRIVER_ALLOCATABLE] =
+        PULL_IN("allocatable", PULL_READER("count", driver_limit, volumes, read_limit)),
 };
 
-static const struct pull_field node_owner_fields[] = {
-    PULL_FIELD("kind", PULL_NAME, node_owner, kind),
-    PULL_FIELD("uid", PULL_NAME, node_owner, uid),
-};
-
-static bool read_node_owner(struct pull *json, struct arena *arena, void *field)
-{
-    struct pull_items items = {.size = sizeof(struct node_owner)};
-
-    if (!pull_field_array(json, PULL_CASE_EXACT, node_owner_fields,
-                          PULL_FIELD_COUNT(node_owner_fields), arena, &items))
-        return false;
-    const struct node_owner *owners = items.items;
-    for (size_t i = 0; i < items.count; i++)
-        if (slice_equal(owners[i].kind, SLICE("Node")))
-            *(struct slice *)field = owners[i].uid;
-    return true;
-}
-
-static const struct pull_field csi_node_annotation_fields[] = {
-    PULL_FIELD("storage.alpha.kubernetes.io/migrated-plugins", PULL_STRING, resource_object,
-               reading.migrated),
-};
 static const struct pull_field csi_node_meta_fields[] = {
-    PULL_FIELD("name", PULL_NAME, meta, name),
-    PULL_FIELD("uid", PULL_NAME, meta, uid),
-    PULL_FIELD("resourceVersion", PULL_NAME, meta, resource_version),
-    PULL_FIELD("deletionTimestamp", PULL_NAME, meta, deletion_timestamp),
-    PULL_READER_OF("ownerReferences", resource_object, attributes[CSI_NODE_OWNER], read_node_owner,
-                   node_owner_fields),
-    PULL_NESTED("annotations", csi_node_annotation_fields),
+    META_ROWS(PULL_NAME),
+    SOME_OF("ownerReferences", resource_object, reading.owners, owner, owner_fields, OWNER_UID,
+            OWNER_KIND),
+    PULL_IN("annotations", PULL_FIELD("storage.alpha.kubernetes.io/migrated-plugins", PULL_STRING,
+                                      resource_object, reading.migrated)),
 };
-static const struct pull_field csi_node_spec_fields[] = {
-    PULL_READER_OF("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names,
-                   driver_name_fields),
-};
-const struct pull_field csi_node_fields[CSI_NODE_FIELDS] = {
+static const struct pull_field csi_node_fields[] = {
     PULL_NESTED("metadata", csi_node_meta_fields),
-    PULL_NESTED("spec", csi_node_spec_fields),
+    PULL_IN("spec", SOME_OF("drivers", resource_object, reading.drivers, driver_limit,
+                            driver_fields, DRIVER_NAME, DRIVER_NAME)),
 };
+static const struct pull_field csi_node_details_fields[] = {
+    PULL_IN("spec",
+            PULL_ITEMS_OF("drivers", csi_node_details, drivers, driver_limit, driver_fields)),
+};
+const struct object_tables csi_node_tables = {TABLE(csi_node_fields),
+                                              TABLE(csi_node_details_fields)};
 
 /* Sorts the words and removes those that appear twice, so that nodes with the same drivers share
  * one text. */
@@ -183,61 +146,80 @@ static bool sort_words(struct arena *arena, struct slice words, struct slice *ou
     return true;
 }
 
-bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_object *node)
+static bool finish_csi_node(struct pull *json, struct arena *arena, struct resource_object *node)
 {
-    struct slice *drivers = &node->attributes[CSI_NODE_DRIVERS];
+    const struct owner *owners = node->reading.owners.items;
+    const struct driver_limit *drivers = node->reading.drivers.items;
+    struct slice *words = &node->attributes[CSI_NODE_DRIVERS];
 
-    if (node->reading.migrated.len != 0 && !words_add(json, arena, drivers, node->reading.migrated))
+    for (size_t i = 0; i < node->reading.owners.count; i++)
+        if (slice_equal(owners[i].kind, SLICE("Node")))
+            node->attributes[CSI_NODE_OWNER] = owners[i].uid;
+    for (size_t i = 0; i < node->reading.drivers.count; i++)
+        if (!words_add(json, arena, words, drivers[i].name))
+            return false;
+    if (node->reading.migrated.len != 0 && !words_add(json, arena, words, node->reading.migrated))
         return false;
-    return sort_words(arena, *drivers, drivers) || pull_problem(json, pull_too_big);
+    return sort_words(arena, *words, words) || pull_problem(json, pull_too_big);
 }
 
 /* ---- Node ---- */
 
-struct node_condition {
-    struct slice type, status;
+static const struct pull_field node_fields[] = {
+    PULL_NESTED("metadata", meta_fields),
+    PULL_IN("spec",
+            PULL_FIELD("unschedulable", PULL_BOOLEAN, resource_object, reading.is_unschedulable)),
+    PULL_IN("status", SOME_OF("conditions", resource_object, reading.conditions, condition,
+                              condition_fields, CONDITION_TYPE, CONDITION_STATUS)),
 };
 
-static const struct pull_field condition_fields[] = {
-    PULL_FIELD("type", PULL_NAME, node_condition, type),
-    PULL_FIELD("status", PULL_NAME, node_condition, status),
+static const struct pull_field taint_fields[] = {
+    PULL_FIELD("key", PULL_NAME, taint, key),
+    PULL_FIELD("value", PULL_NAME, taint, value),
+    PULL_FIELD("effect", PULL_NAME, taint, effect),
 };
+static const struct pull_field node_details_fields[] = {
+    PULL_IN("metadata", PULL_READER("labels", node_details, labels, labels_read)),
+    PULL_IN("spec", PULL_ITEMS_OF("taints", node_details, taints, taint, taint_fields)),
+    PULL_IN("status", SOME_OF("conditions", node_details, conditions, condition, condition_fields,
+                              CONDITION_TYPE, CONDITION_CHANGED)),
+};
+const struct object_tables node_tables = {TABLE(node_fields), TABLE(node_details_fields)};
 
-static bool read_conditions(struct pull *json, struct arena *arena, void *field)
+static bool is_not_ready(const struct resource_object *node)
 {
-    struct pull_items items = {.size = sizeof(struct node_condition)};
+    const struct condition *conditions = node->reading.conditions.items;
 
-    if (!pull_field_array(json, PULL_CASE_EXACT, condition_fields,
-                          PULL_FIELD_COUNT(condition_fields), arena, &items))
-        return false;
-    const struct node_condition *conditions = items.items;
-    for (size_t i = 0; i < items.count; i++)
+    for (size_t i = 0; i < node->reading.conditions.count; i++)
         if (slice_equal(conditions[i].type, SLICE("Ready")) &&
             !slice_equal(conditions[i].status, SLICE("True")))
-            *(int64_t *)field |= NODE_IS_NOT_READY;
-    return true;
+            return true;
+    return false;
 }
 
-static bool read_unschedulable(struct pull *json, struct arena *arena, void *field)
+/* ---- all of them ---- */
+
+bool storage_finish(struct pull *json, enum kind kind, struct arena *arena,
+                    struct resource_object *resource)
 {
-    bool is_unschedulable = false;
+    bool is_deleting = resource->meta.deletion_timestamp.len != 0;
 
-    (void)arena;
-    if (!pull_boolean(json, &is_unschedulable))
-        return false;
-    if (is_unschedulable)
-        *(int64_t *)field |= NODE_IS_UNSCHEDULABLE;
-    return true;
+    switch (kind) {
+    case KIND_CSI_NODE: return finish_csi_node(json, arena, resource);
+    case KIND_NODE:
+        resource->number = (is_not_ready(resource) ? NODE_IS_NOT_READY : 0) |
+                           (resource->reading.is_unschedulable ? NODE_IS_UNSCHEDULABLE : 0);
+        return true;
+    case KIND_CSI_DRIVER:
+        resource->number = resource->reading.attaches ? 0 : CSI_DRIVER_DOES_NOT_ATTACH;
+        return true;
+    case KIND_VOLUME_ATTACHMENT:
+        resource->number = (resource->reading.is_attached ? VOLUME_ATTACHMENT_IS_ATTACHED : 0) |
+                           (is_deleting ? VOLUME_ATTACHMENT_IS_DELETING : 0);
+        return true;
+    case KIND_VOLUME_ATTRIBUTES_CLASS:
+        resource->number = is_deleting ? VOLUME_ATTRIBUTES_CLASS_IS_DELETING : 0;
+        return true;
+    default: return true;
+    }
 }
-
-static const struct pull_field node_spec_fields[] = {
-    PULL_READER("unschedulable", resource_object, number, read_unschedulable),
-};
-static const struct pull_field node_status_fields[] = {
-    PULL_READER_OF("conditions", resource_object, number, read_conditions, condition_fields),
-};
-const struct pull_field node_fields[NODE_FIELDS] = {
-    PULL_NESTED("metadata", meta_fields),
-    PULL_NESTED("spec", node_spec_fields),
-    PULL_NESTED("status", node_status_fields),
-};

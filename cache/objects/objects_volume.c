@@ -1,7 +1,148 @@
-/* PersistentVolumes; and what they and claims are matched by. */
+/* PersistentVolumes and claims. */
 #include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 #include "config/base/quantity.h"
+
+/* ---- values ---- */
+
+static enum access_mode access_mode_of(struct slice text)
+{
+    static const struct {
+        const char *text;
+        enum access_mode mode;
+    } rows[] = {{"ReadWriteOnce", ACCESS_READ_WRITE_ONCE},
+                {"ReadOnlyMany", ACCESS_READ_ONLY_MANY},
+                {"ReadWriteMany", ACCESS_READ_WRITE_MANY},
+                {"ReadWriteOncePod", ACCESS_READ_WRITE_ONCE_POD}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (slice_equal(text, slice_of(rows[i].text)))
+            return rows[i].mode;
+    return ACCESS_OTHER;
+}
+
+/* Into an unsigned: enum access_mode. */
+static bool read_access_modes(struct pull *json, struct arena *arena, void *field)
+{
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice mode = {NULL, 0};
+        if (!pull_string(json, arena, &mode))
+            return false;
+        *(unsigned *)field |= access_mode_of(mode);
+    }
+    return json->problem == NULL;
+}
+
+/* Into an int64_t; what is no quantity counts as 0. The API server writes strings; Go also reads
+ * numbers, as a manifest may have them. */
+static bool read_quantity(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice text = {NULL, 0};
+
+    (void)arena;
+    if (pull_null(json))
+        return true;
+    if (!pull_raw(json, &text))
+        return false;
+    if (text.len >= 2 && text.ptr[0] == '"')
+        text = (struct slice){text.ptr + 1, text.len - 2};
+    if (!quantity_round_up(field, text))
+        *(int64_t *)field = 0;
+    return true;
+}
+
+/* ---- PersistentVolumeClaim ---- */
+
+static const struct pull_field claim_spec_fields[] = {
+    PULL_READER("accessModes", claim_object, access_modes, read_access_modes),
+    PULL_IN("resources",
+            PULL_IN("requests", PULL_READER("storage", claim_object, requested, read_quantity))),
+    PULL_READER("selector", claim_object, selector, selector_read),
+    PULL_FIELD("storageClassName", PULL_NAME, claim_object, storage_class),
+    PULL_FIELD("volumeAttributesClassName", PULL_NAME, claim_object, volume_attributes_class),
+    PULL_FIELD("volumeName", PULL_NAME, claim_object, volume),
+    PULL_FIELD("volumeMode", PULL_NAME, claim_object, volume_mode),
+};
+static const struct pull_field claim_modify_fields[] = {
+    PULL_FIELD("targetVolumeAttributesClassName", PULL_NAME, claim_object, target_class),
+    PULL_FIELD("status", PULL_NAME, claim_object, modify_status),
+};
+static const struct pull_field claim_status_fields[] = {
+    PULL_FIELD("phase", PULL_NAME, claim_object, phase),
+    PULL_FIELD("currentVolumeAttributesClassName", PULL_NAME, claim_object, current_class),
+    PULL_NESTED("modifyVolumeStatus", claim_modify_fields),
+};
+static const struct pull_field claim_annotation_fields[] = {
+    PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_object, holder),
+    PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_NAME, claim_object, admitted),
+    PULL_FIELD(CLAIM_LOCKED_AT_ANNOTATION, PULL_NAME, claim_object, locked_at),
+};
+static const struct pull_field claim_meta_fields[] = {
+    PULL_FIELD("namespace", PULL_NAME, meta, ns),
+    META_ROWS(PULL_NAME),
+    POD_OWNER_ROW,
+    PULL_NESTED("annotations", claim_annotation_fields),
+};
+static const struct pull_field claim_fields[] = {
+    PULL_NESTED("metadata", claim_meta_fields),
+    PULL_NESTED("spec", claim_spec_fields),
+    PULL_NESTED("status", claim_status_fields),
+};
+
+static bool read_is_empty(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice text = {NULL, 0};
+
+    if (!pull_string(json, arena, &text))
+        return false;
+    *(bool *)field = text.ptr != NULL && text.len == 0;
+    return true;
+}
+
+static const struct pull_field claim_annotation_details[] = {
+    PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_details, holder), /* UID and name */
+    PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_NAME, claim_details, admitted),
+    PULL_FIELD("volume.kubernetes.io/selected-node", PULL_NAME, claim_details, selected_node),
+};
+static const struct pull_field claim_meta_details[] = {
+    PULL_FIELD("creationTimestamp", PULL_NAME, claim_details, created),
+    PULL_FIELD("deletionTimestamp", PULL_NAME, claim_details, deletion_timestamp),
+    PULL_READER("finalizers", claim_details, finalizers, words_read_items),
+    PULL_NESTED("annotations", claim_annotation_details),
+};
+static const struct pull_field claim_spec_details[] = {
+    PULL_READER("accessModes", claim_details, access_modes, words_read_items),
+    PULL_READER("storageClassName", claim_details, has_no_class, read_is_empty),
+};
+static const struct pull_field claim_status_details[] = {
+    PULL_FIELD("phase", PULL_NAME, claim_details, phase),
+    SOME_OF("conditions", claim_details, conditions, condition, condition_fields, CONDITION_TYPE,
+            CONDITION_CHANGED),
+};
+static const struct pull_field claim_details_fields[] = {
+    PULL_NESTED("metadata", claim_meta_details),
+    PULL_NESTED("spec", claim_spec_details),
+    PULL_NESTED("status", claim_status_details),
+};
+
+const struct object_tables claim_tables = {TABLE(claim_fields), TABLE(claim_details_fields)};
+
+/* Whether it may be a name or UID. It becomes part of a request, and of what is remembered. */
+static bool is_name(struct slice text, size_t max)
+{
+    return text.len != 0 && text.len <= max && slice_is_plain(text);
+}
+
+bool claim_holder_read(struct slice annotation, struct slice *uid, struct slice *name)
+{
+    *uid = slice_cut(&annotation, '/');
+    *name = annotation;
+    return is_name(*uid, POD_UID_BYTES_MAX) && is_name(*name, POD_NAME_BYTES_MAX);
+}
+
+/* ---- PersistentVolume ---- */
 
 /* The sources of volumes without a csi source that are attached to a node. The plug-ins have moved
  * to CSI drivers (k8s.io/csi-translation-lib), but for iSCSI and Fibre Channel. */
@@ -20,92 +161,34 @@ static const struct in_tree {
     {"kubernetes.io/fc", NULL, "fc"},
 };
 
-struct slice in_tree_driver(struct slice plugin)
+/* Of that plug-in; without driver and source: it is none of them. */
+static struct in_tree find_in_tree(struct slice plugin)
 {
     for (size_t i = 0; i < IN_TREE_SOURCES; i++)
         if (slice_equal(plugin, slice_of(in_tree[i].plugin)))
-            return slice_of(in_tree[i].driver);
-    return SLICE("");
+            return in_tree[i];
+    return (struct in_tree){.driver = ""};
+}
+
+struct slice in_tree_driver(struct slice plugin)
+{
+    return slice_of(find_in_tree(plugin).driver);
 }
 
 const char *in_tree_source(struct slice plugin)
 {
-    for (size_t i = 0; i < IN_TREE_SOURCES; i++)
-        if (slice_equal(plugin, slice_of(in_tree[i].plugin)))
-            return in_tree[i].source;
-    return NULL;
+    return find_in_tree(plugin).source;
 }
 
-static enum access_mode access_mode_of(struct slice text)
-{
-    static const struct {
-        const char *text;
-        enum access_mode mode;
-    } rows[] = {{"ReadWriteOnce", ACCESS_READ_WRITE_ONCE},
-                {"ReadOnlyMany", ACCESS_READ_ONLY_MANY},
-                {"ReadWriteMany", ACCESS_READ_WRITE_MANY},
-                {"ReadWriteOncePod", ACCESS_READ_WRITE_ONCE_POD}};
-
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (slice_equal(text, slice_of(rows[i].text)))
-            return rows[i].mode;
-    return ACCESS_OTHER;
-}
-
-bool read_access_modes(struct pull *json, struct arena *arena, void *field)
-{
-    if (!pull_array(json))
-        return json->problem == NULL;
-    while (pull_item(json)) {
-        struct slice mode = {NULL, 0};
-        if (!pull_string(json, arena, &mode))
-            return false;
-        *(unsigned *)field |= access_mode_of(mode);
-    }
-    return json->problem == NULL;
-}
-
-/* The API server writes strings; Go also reads numbers, as a manifest may have them. */
-bool read_quantity(struct pull *json, struct arena *arena, void *field)
-{
-    struct slice text = {NULL, 0};
-
-    (void)arena;
-    if (pull_null(json))
-        return true;
-    if (!pull_raw(json, &text))
-        return false;
-    if (text.len >= 2 && text.ptr[0] == '"')
-        text = (struct slice){text.ptr + 1, text.len - 2};
-    if (!quantity_round_up(field, text))
-        *(int64_t *)field = 0;
-    return true;
-}
-
-static bool read_volume_mode(struct pull *json, struct arena *arena, void *field)
-{
-    struct slice mode = {NULL, 0};
-
-    if (!pull_string(json, arena, &mode))
-        return false;
-    if (slice_equal(mode, SLICE("Block")))
-        *(int64_t *)field |= VOLUME_IS_BLOCK;
-    return true;
-}
-
-static const struct pull_field secret_fields[] = {ATTRIBUTE("name", VOLUME_PUBLISH_SECRET)};
 static const struct pull_field volume_csi_fields[] = {
     ATTRIBUTE("driver", VOLUME_DRIVER),
     ATTRIBUTE("fsType", VOLUME_FS_TYPE),
-    PULL_NESTED("nodePublishSecretRef", secret_fields),
+    PULL_IN("nodePublishSecretRef", ATTRIBUTE("name", VOLUME_PUBLISH_SECRET)),
 };
 static const struct pull_field claim_ref_fields[] = {
     ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
     ATTRIBUTE("name", VOLUME_CLAIM_NAME),
     PULL_FIELD("uid", PULL_NAME, resource_object, reading.claim_uid),
-};
-static const struct pull_field capacity_fields[] = {
-    PULL_READER("storage", resource_object, reading.capacity, read_quantity),
 };
 #define SOURCE(key_, index_) \
     { \
@@ -115,9 +198,10 @@ static const struct pull_field capacity_fields[] = {
 static const struct pull_field volume_spec_fields[] = {
     PULL_NESTED("csi", volume_csi_fields),
     PULL_NESTED("claimRef", claim_ref_fields),
-    PULL_NESTED("capacity", capacity_fields),
+    PULL_IN("capacity", PULL_READER("storage", resource_object, reading.capacity, read_quantity)),
     PULL_READER("accessModes", resource_object, reading.access_modes, read_access_modes),
-    PULL_READER("volumeMode", resource_object, number, read_volume_mode),
+    PULL_FIELD("volumeMode", PULL_NAME, resource_object, reading.volume_mode),
+    PULL_FIELD("nodeAffinity", PULL_PRESENCE, resource_object, reading.requires_nodes),
     PULL_FIELD("storageClassName", PULL_NAME, resource_object, reading.storage_class),
     PULL_FIELD("volumeAttributesClassName", PULL_NAME, resource_object, reading.attributes_class),
     SOURCE("awsElasticBlockStore", 0), /* in the order of in_tree */
@@ -130,21 +214,32 @@ static const struct pull_field volume_spec_fields[] = {
     SOURCE("iscsi", 7),
     SOURCE("fc", 8),
 };
-static const struct pull_field volume_status_fields[] = {
-    PULL_FIELD("phase", PULL_NAME, resource_object, reading.phase),
-};
 static const struct pull_field volume_meta_fields[] = {
-    PULL_FIELD("name", PULL_NAME, meta, name),
-    PULL_FIELD("uid", PULL_NAME, meta, uid),
-    PULL_FIELD("resourceVersion", PULL_NAME, meta, resource_version),
-    PULL_FIELD("deletionTimestamp", PULL_NAME, meta, deletion_timestamp),
+    META_ROWS(PULL_NAME),
     PULL_READER("labels", resource_object, reading.labels, labels_read_kept),
 };
-const struct pull_field volume_fields[VOLUME_FIELDS] = {
+static const struct pull_field volume_fields[] = {
     PULL_NESTED("metadata", volume_meta_fields),
     PULL_NESTED("spec", volume_spec_fields),
-    PULL_NESTED("status", volume_status_fields),
+    PULL_IN("status", PULL_FIELD("phase", PULL_NAME, resource_object, reading.phase)),
 };
+
+static const struct pull_field volume_meta_details[] = {
+    PULL_FIELD("deletionTimestamp", PULL_NAME, volume_details, deletion_timestamp),
+    PULL_READER("finalizers", volume_details, finalizers, words_read_items),
+    PULL_READER("labels", volume_details, labels, labels_read),
+};
+static const struct pull_field volume_spec_details[] = {
+    PULL_IN("claimRef", PULL_FIELD("uid", PULL_NAME, volume_details, claim_uid)),
+    PULL_IN("nodeAffinity", PULL_IN("required", PULL_ITEMS_OF("nodeSelectorTerms", volume_details,
+                                                              terms, node_term, node_term_fields))),
+    PULL_FIELD("persistentVolumeReclaimPolicy", PULL_NAME, volume_details, reclaim_policy),
+};
+static const struct pull_field volume_details_fields[] = {
+    PULL_NESTED("metadata", volume_meta_details),
+    PULL_NESTED("spec", volume_spec_details),
+};
+const struct object_tables volume_tables = {TABLE(volume_fields), TABLE(volume_details_fields)};
 
 /* As IsMultiAttachAllowed of Kubernetes' pkg/volume/util; ReadWriteOncePod has its own policy. */
 static bool is_for_one_node(unsigned access_modes)
@@ -175,6 +270,10 @@ bool volume_finish(struct pull *json, struct arena *arena, struct resource_objec
 {
     if (is_for_one_node(volume->reading.access_modes))
         volume->number |= VOLUME_IS_FOR_ONE_NODE;
+    if (slice_equal(volume->reading.volume_mode, SLICE("Block")))
+        volume->number |= VOLUME_IS_BLOCK;
+    if (volume->reading.requires_nodes)
+        volume->number |= VOLUME_REQUIRES_NODES;
     for (size_t i = 0; i < IN_TREE_SOURCES; i++)
         if (volume->reading.sources[i])
             volume->attributes[VOLUME_IN_TREE] = slice_of(in_tree[i].plugin);
@@ -183,6 +282,8 @@ bool volume_finish(struct pull *json, struct arena *arena, struct resource_objec
         return true;
     return make_offer(arena, volume) || pull_problem(json, pull_too_big);
 }
+
+/* ---- the text by which pods wait for volumes ---- */
 
 struct slice volume_offer(struct slice storage_class, struct slice attributes_class,
                           struct arena *arena)
@@ -195,8 +296,7 @@ void volume_offer_classes(struct slice offer, struct slice *storage_class,
                           struct slice *attributes_class)
 {
     size_t before = sizeof "offer:" - 1;
-    size_t end = (size_t)((const char *)memchr(offer.ptr, '/', offer.len) - offer.ptr);
 
-    *storage_class = (struct slice){offer.ptr + before, end - before};
-    *attributes_class = (struct slice){offer.ptr + end + 1, offer.len - end - 1};
+    *attributes_class = (struct slice){offer.ptr + before, offer.len - before};
+    *storage_class = slice_cut(attributes_class, '/');
 }

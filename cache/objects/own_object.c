@@ -5,24 +5,6 @@
 static const char *const kinds[OWN_KIND_COUNT] = {"Reservation", "UnservedResource",
                                                   "ListedResource", "NamespaceGivenUp"};
 
-static bool read_names(struct pull *json, struct arena *arena, void *field)
-{
-    struct own_names *names = field;
-
-    if (!pull_array(json))
-        return json->problem == NULL;
-    while (pull_item(json)) {
-        struct slice *grown = arena_grow(arena, names->items, names->count, sizeof *grown);
-        if (grown == NULL)
-            return pull_problem(json, pull_too_big);
-        names->items = grown;
-        names->items[names->count] = (struct slice){NULL, 0};
-        if (!pull_string(json, arena, &names->items[names->count++]))
-            return false;
-    }
-    return json->problem == NULL;
-}
-
 static const struct pull_field own_meta_fields[] = {
     PULL_FIELD("namespace", PULL_NAME, own_object, meta.ns),
     PULL_FIELD("name", PULL_NAME, own_object, meta.name),
@@ -31,8 +13,8 @@ static const struct pull_field own_spec_fields[] = {
     PULL_FIELD("podUID", PULL_NAME, own_object, pod_uid),
     PULL_FIELD("priority", PULL_INTEGER, own_object, priority),
     PULL_FIELD("node", PULL_NAME, own_object, node),
-    PULL_READER("claims", own_object, claims, read_names),
-    PULL_READER("sharedClaims", own_object, shared, read_names),
+    PULL_READER("claims", own_object, claims, words_read_items),
+    PULL_READER("sharedClaims", own_object, shared, words_read_items),
     PULL_FIELD("binding", PULL_BOOLEAN, own_object, binds),
     PULL_FIELD("preemptor", PULL_BOOLEAN, own_object, is_of_preemptor),
     PULL_FIELD("expiresInMilliseconds", PULL_INTEGER, own_object, expires_in_ms),
@@ -108,12 +90,13 @@ static bool copy_text(struct slice *text, struct arena *arena)
     return text->ptr != NULL;
 }
 
-static bool copy_names(struct own_names *names, struct arena *arena)
+static bool copy_names(struct pull_items *names, struct arena *arena)
 {
+    const struct slice *from = names->items;
     struct slice *items = arena_alloc(arena, names->count * sizeof *items);
 
     for (size_t i = 0; items != NULL && i < names->count; i++) {
-        items[i] = names->items[i];
+        items[i] = from[i];
         if (!copy_text(&items[i], arena))
             return false;
     }

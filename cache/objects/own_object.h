@@ -48,17 +48,12 @@ enum own_kind {
 /* The name of a ListedResource for reservations, which are in /debug/snapshot. */
 #define OWN_RESERVATIONS "reservations"
 
-struct own_names {
-    struct slice *items;
-    size_t count;
-};
-
 struct own_object {
     enum own_kind kind;
     struct meta meta; /* namespace and name: of the pod; or the name of what it is about */
     struct slice pod_uid, node;
-    int64_t priority;                /* fits 32 bits */
-    struct own_names claims, shared; /* POD_CLAIMS_MAX together at most */
+    int64_t priority;                 /* fits 32 bits */
+    struct pull_items claims, shared; /* struct slice; POD_CLAIMS_MAX together at most */
     bool binds, is_of_preemptor;
     int64_t expires_in_ms; /* not negative */
 };

@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cache/json/json_text.h"
 #include "cache/snapshot/source_internal.h"
@@ -14,6 +16,107 @@ enum {
     OBJECT_ARENA_BYTES_MAX = 32 * 1024 * 1024,
     FORMAT_BYTES = 64 * 1024, /* of a file, which decide its format */
 };
+
+/* ---- the window over a file ---- */
+
+/* Opens path, or standard input for "-". Ownership: input_close, on success. */
+static int input_open(struct input *input, const char *path, struct error *err)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    struct stat status;
+
+    *input = (struct input){.path = is_stdin ? "<stdin>" : path, .place = {1, 1}};
+    input->fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    if (input->fd < 0)
+        return error_system(err, errno, "%s", input->path);
+    input->window = malloc(INPUT_WINDOW_BYTES);
+    if (input->window == NULL) {
+        (void)close(input->fd);
+        return error_no_memory(err);
+    }
+    input->capacity = INPUT_WINDOW_BYTES;
+    if (fstat(input->fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        input->bytes_total = (size_t)status.st_size;
+        input->is_file = !is_stdin;
+    }
+    return 0;
+}
+
+static void input_close(struct input *input)
+{
+    free(input->window);
+    (void)close(input->fd); /* read only: nothing is lost */
+}
+
+/* Makes room after the bytes: moves them to the front, or enlarges the window. */
+static int make_room(struct input *input, struct error *err)
+{
+    size_t kept = input->end - input->begin;
+
+    if (input->begin != 0) {
+        memmove(input->window, input->window + input->begin, kept);
+        input->begin = 0;
+        input->end = kept;
+    }
+    if (kept < input->capacity / 2)
+        return 0;
+    if (input->capacity >= INPUT_OBJECT_BYTES_MAX)
+        return error_set(err, ERROR_TOO_BIG, "%s:%zu:%zu: one object is over %d MiB", input->path,
+                         input->place.line, input->place.column, INPUT_OBJECT_BYTES_MAX >> 20);
+    char *larger = realloc(input->window, input->capacity * 2);
+    if (larger == NULL)
+        return error_no_memory(err);
+    input->window = larger;
+    input->capacity *= 2;
+    return 0;
+}
+
+/* As reading_fill. */
+static int input_fill(struct input *input, struct error *err)
+{
+    ssize_t count;
+
+    if (input->at_eof)
+        return 0;
+    if (make_room(input, err) < 0)
+        return err->code;
+    do
+        count = read(input->fd, input->window + input->end, input->capacity - input->end);
+    while (count < 0 && errno == EINTR);
+    if (count < 0)
+        return error_system(err, errno, "%s", input->path);
+    input->at_eof = count == 0;
+    input->end += (size_t)count;
+    input->bytes_read += (size_t)count;
+    return count > 0;
+}
+
+/* Where in the file a byte of the window is. */
+static uint64_t input_offset(const struct input *input, const char *byte)
+{
+    return input->bytes_read - (uint64_t)(input->window + input->end - byte);
+}
+
+/* Consumes count bytes. */
+static void input_consume(struct input *input, size_t count)
+{
+    const char *start = input->window + input->begin;
+
+    input->place = place_of(start, start + count, input->place);
+    input->begin += count;
+}
+
+int reading_fill(struct reading *reading, struct error *err)
+{
+    int rc = input_fill(reading->input, err);
+
+    reading->report->bytes_read = reading->input->bytes_read;
+    if (reading->source->progress != NULL)
+        reading->source->progress(reading->source->progress_context, reading->report);
+    return rc;
+}
+
+/* ---- objects ---- */
 
 /* Passes on the text. object: NULL: its kind is not stored. */
 static int take_text(struct reading *reading, const struct source_text *text,
@@ -112,15 +215,70 @@ int reading_take(struct reading *reading, struct source_text *text, struct error
                : take_object(reading, kind, text, err);
 }
 
-int reading_fill(struct reading *reading, struct error *err)
-{
-    int rc = input_fill(reading->input, err);
+/* ---- JSON documents, one after the other ---- */
 
-    reading->report->bytes_read = reading->input->bytes_read;
-    if (reading->source->progress != NULL)
-        reading->source->progress(reading->source->progress_context, reading->report);
+/* Runs a step on the window; repeats it with more bytes if the window ended inside the piece. */
+static int run_step(struct reading *reading, struct document *document, struct error *err)
+{
+    struct input *input = reading->input;
+    struct pull json;
+
+    for (;;) {
+        arena_reset(&reading->arena);
+        if (document_step(document, &json, input_slice(input), &reading->arena))
+            break;
+        int rc = json.is_truncated ? reading_fill(reading, err) : 0;
+        if (rc < 0)
+            return rc;
+        if (rc == 0)
+            return pull_fail(&json, input->path, input->place, err);
+    }
+    int rc = 0;
+    if (document->has_value) {
+        struct type type = type_of_item(&document->item, &document->type);
+        struct source_text text = {.type = &type,
+                                   .text = document->extent,
+                                   .place =
+                                       place_of(json.start, document->extent.ptr, input->place),
+                                   .is_in_file = input->is_file,
+                                   .offset = input_offset(input, document->extent.ptr)};
+        rc = reading_take(reading, &text, err);
+    }
+    input_consume(input, (size_t)(json.at - json.start));
     return rc;
 }
+
+/* Whether more than white space is left. */
+static int has_more(struct reading *reading, struct error *err)
+{
+    for (;;) {
+        struct slice left = input_slice(reading->input);
+        const char *first = json_text_space(left.ptr, left.ptr + left.len);
+        input_consume(reading->input, (size_t)(first - left.ptr));
+        if (first != left.ptr + left.len)
+            return 1;
+        int rc = reading_fill(reading, err);
+        if (rc <= 0)
+            return rc;
+    }
+}
+
+static int read_json(struct reading *reading, struct error *err)
+{
+    struct document document = {0};
+    int rc;
+
+    while ((rc = has_more(reading, err)) > 0) {
+        do
+            rc = run_step(reading, &document, err);
+        while (rc == 0 && document.depth != 0);
+        if (rc < 0)
+            return rc;
+    }
+    return rc;
+}
+
+/* ---- files ---- */
 
 /* Whether the text begins with JSON documents. */
 static bool begins_as_json(struct slice seen)
@@ -153,7 +311,7 @@ static int read_opened(struct reading *reading, struct error *err)
         if (first != end && *first != '{' && *first != '[')
             return source_read_yaml(reading, err);
         if (first != end && (is_named_json || input->at_eof || seen.len >= FORMAT_BYTES))
-            return is_named_json || begins_as_json(seen) ? source_read_json(reading, err)
+            return is_named_json || begins_as_json(seen) ? read_json(reading, err)
                                                          : source_read_yaml(reading, err);
         int rc = reading_fill(reading, err);
         if (rc < 0 || (rc == 0 && first == end))
@@ -168,6 +326,8 @@ static int read_file(const struct source *source, const char *path, struct sourc
 
     if (input_open(&input, path, err) < 0)
         return err->code;
+    if (source->name != NULL)
+        input.path = source->name;
     struct reading reading = {source, report, &input, {0}};
     report->path = input.path;
     report->bytes_read = 0;
@@ -180,13 +340,18 @@ static int read_file(const struct source *source, const char *path, struct sourc
     return rc;
 }
 
+bool source_has_name(const char *name)
+{
+    struct slice text = slice_of(name);
+
+    return name[0] != '.' &&
+           (slice_ends_with(text, SLICE(".json")) || slice_ends_with(text, SLICE(".yaml")) ||
+            slice_ends_with(text, SLICE(".yml")));
+}
+
 static int is_snapshot_file(const struct dirent *entry)
 {
-    struct slice name = slice_of(entry->d_name);
-
-    return entry->d_name[0] != '.' &&
-           (slice_ends_with(name, SLICE(".json")) || slice_ends_with(name, SLICE(".yaml")) ||
-            slice_ends_with(name, SLICE(".yml")));
+    return source_has_name(entry->d_name);
 }
 
 static int read_directory(const struct source *source, struct source_report *report,
@@ -225,6 +390,8 @@ int source_read(const struct source *source, struct source_report *report, struc
         return read_directory(source, report, err);
     return read_file(source, source->path, report, err);
 }
+
+/* ---- places ---- */
 
 /* The last mark at or before the offset. */
 static struct place place_of_mark(const struct source_text *text, size_t offset)

@@ -20,6 +20,11 @@
 #include "cache/json/json_documents.h"
 #include "cache/objects/own_object.h"
 
+enum {
+    INPUT_WINDOW_BYTES = 256 * 1024,
+    INPUT_OBJECT_BYTES_MAX = 16 * 1024 * 1024, /* the API server accepts about 3 MiB */
+};
+
 struct source_report {
     size_t objects;     /* passed to the sink, or taken as texts */
     size_t skipped;     /* of kinds that are not kept, and not taken as texts */
@@ -27,6 +32,7 @@ struct source_report {
     size_t bytes_read;  /* of the file being read */
     size_t bytes_total; /* its size; 0: not known */
     const char *path;   /* the file being read */
+    bool is_template;   /* after an error in YAML: the file has "{{" */
 };
 
 /* An object as it stands in a file, valid until the sink returns. */
@@ -46,6 +52,7 @@ struct source_text {
 
 struct source {
     const char *path; /* a file, a directory (its *.json, *.yaml, *.yml by name), or "-" */
+    const char *name; /* of the file, in texts and errors; NULL: its path */
 
     /* Receives one object, valid until it returns. Negative, with err set: stop. NULL: objects are
      * not decoded, and all of them are passed on as texts alone. */
@@ -79,6 +86,9 @@ struct source {
  * name. Objects before the error were passed to the sink.
  */
 int source_read(const struct source *source, struct source_report *report, struct error *err);
+
+/* Whether a directory's file of that name is read. */
+bool source_has_name(const char *name);
 
 /* The place in the file of a text that points into the object's text; the object's, if that is not
  * known. */

@@ -54,6 +54,7 @@ static int read_bytes(void *data, unsigned char *buffer, size_t size, size_t *si
 static int fail(const struct yaml_reading *yaml, struct place place, const char *problem,
                 struct error *err)
 {
+    yaml->reading->report->is_template = yaml->has_braces;
     return error_set(err, ERROR_INVALID, "%s:%zu:%zu: %s%s", yaml->reading->input->path, place.line,
                      place.column, problem, yaml->has_braces ? render_first : "");
 }
@@ -112,8 +113,8 @@ static int take(struct yaml_reading *yaml, struct type *type, struct error *err)
     struct source_text text = {.type = type,
                                .text = buf_slice(&yaml->writer.out),
                                .place = yaml->begin,
-                               .marks = yaml->writer.marks,
-                               .mark_count = yaml->writer.mark_count,
+                               .marks = (const void *)yaml->writer.marks.bytes,
+                               .mark_count = yaml->writer.marks.len / sizeof(struct yaml_mark),
                                .is_made = true};
 
     return reading_take(yaml->reading, &text, err);

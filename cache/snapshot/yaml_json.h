@@ -66,16 +66,13 @@ struct yaml_json {
     struct buf out;
     unsigned depth;
     struct yaml_level levels[YAML_DEPTH_MAX];
-    struct yaml_key *keys; /* of all open mappings */
-    size_t key_count, key_capacity;
-    bool keeps_marks;        /* set by the caller */
-    struct yaml_mark *marks; /* of the scalars, in their order */
-    size_t mark_count, mark_capacity;
+    struct buf keys;  /* struct yaml_key, of all open mappings */
+    bool keeps_marks; /* set by the caller */
+    struct buf marks; /* struct yaml_mark, of the scalars, in their order */
     struct buf anchored, merges;
-    struct yaml_anchor *anchors; /* of the document */
-    size_t anchor_count;
-    size_t copied;    /* bytes, in the file */
-    bool has_aliases; /* the value has an alias or a merge key */
+    struct buf anchors; /* struct yaml_anchor, of the document */
+    size_t copied;      /* bytes, in the file */
+    bool has_aliases;   /* the value has an alias or a merge key */
 };
 
 void yaml_json_init(struct yaml_json *writer, size_t max_bytes);

@@ -1,9 +1,12 @@
 #include "cache/store/pool.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <utlist.h>
 #ifdef POOL_CHECKED
 #include <sanitizer/asan_interface.h>
 #else
@@ -25,7 +28,7 @@ enum {
 
 /* A chunk of the space. */
 struct pool_region {
-    struct pool_region *next, **link; /* regions with unused pages; link: the pointer to this one */
+    struct pool_region *prev, *next; /* regions with unused pages (utlist) */
     char *memory;
     uint64_t taken[REGION_PAGES / WORD_BITS]; /* a bit for each page */
     uint16_t taken_count;
@@ -33,7 +36,8 @@ struct pool_region {
 
 /* The beginning of a page, or of the adjacent pages of one record. */
 struct pool_page {
-    struct pool_page *next, **link; /* pages with a free record; link: the pointer to this one */
+    struct pool_page *prev; /* in pool.open, if a record is free (utlist) */
+    struct pool_page *next; /* the same; or in pool.spare */
     struct pool_region *region;
     uint16_t size; /* of a record, in POOL_STEP_BYTES; 0: one record, which has all of it */
     uint16_t used;
@@ -46,38 +50,102 @@ _Static_assert(sizeof(struct pool_page) <= POOL_HEADER_BYTES, "the header fits")
 _Static_assert(POOL_RECORD_MAX + POOL_HEADER_BYTES + POOL_REDZONE_BYTES <= SPACE_CHUNK_BYTES,
                "the largest record fits");
 
-/* ---- lists of pages and regions ---- */
+/* ---- the space ---- */
 
-static void link_page(struct pool *pool, struct pool_page *page)
+enum { CHUNKS_MAX = 1 << 13 };
+
+_Static_assert((uint64_t)CHUNKS_MAX *SPACE_CHUNK_BYTES == (UINT64_C(1) << 32) * SPACE_STEP_BYTES,
+               "each step of the range has a number of 32 bits");
+
+char *space_base;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t chunk_count;                     /* of the range; 0: it is not reserved */
+static uint64_t taken[CHUNKS_MAX / WORD_BITS]; /* a bit for each chunk */
+static size_t first_word;                      /* the words before have no free chunk */
+
+/* How many chunks the range may have: under `ulimit -v`, the rest of the process needs addresses,
+ * too. */
+static size_t most_chunks(void)
 {
-    page->link = &pool->open[page->size];
-    page->next = *page->link;
-    if (page->next != NULL)
-        page->next->link = &page->next;
-    *page->link = page;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_AS, &limit) != 0 ||
+        limit.rlim_cur / 2 / SPACE_CHUNK_BYTES >= (rlim_t)CHUNKS_MAX)
+        return CHUNKS_MAX;
+    return (size_t)(limit.rlim_cur / 2 / SPACE_CHUNK_BYTES);
 }
 
-static void unlink_page(struct pool_page *page)
+static bool reserve(void)
 {
-    *page->link = page->next;
-    if (page->next != NULL)
-        page->next->link = page->link;
+    for (size_t count = most_chunks(); count != 0; count /= 2) {
+        void *range = mmap(NULL, count * SPACE_CHUNK_BYTES, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range == MAP_FAILED)
+            continue;
+        space_base = range;
+        chunk_count = count;
+        return true;
+    }
+    return false;
 }
 
-static void link_region(struct pool *pool, struct pool_region *region)
+/* The number of a chunk that was free; chunk_count: there is none. */
+static size_t mark_taken(void)
 {
-    region->link = &pool->regions;
-    region->next = *region->link;
-    if (region->next != NULL)
-        region->next->link = &region->next;
-    *region->link = region;
+    for (; first_word * WORD_BITS < chunk_count; first_word++) {
+        if (taken[first_word] == UINT64_MAX)
+            continue;
+        unsigned bit = (unsigned)__builtin_ctzll(~taken[first_word]);
+        size_t number = first_word * WORD_BITS + bit;
+        if (number >= chunk_count)
+            break;
+        taken[first_word] |= UINT64_C(1) << bit;
+        return number;
+    }
+    return chunk_count;
 }
 
-static void unlink_region(struct pool_region *region)
+static void mark_free(size_t number)
 {
-    *region->link = region->next;
-    if (region->next != NULL)
-        region->next->link = region->link;
+    size_t word = number / WORD_BITS;
+
+    taken[word] &= ~(UINT64_C(1) << number % WORD_BITS);
+    first_word = word < first_word ? word : first_word;
+}
+
+static void *take(void)
+{
+    size_t number = chunk_count != 0 || reserve() ? mark_taken() : 0;
+
+    if (number == chunk_count)
+        return NULL;
+    char *chunk = space_base + number * SPACE_CHUNK_BYTES;
+    if (mprotect(chunk, SPACE_CHUNK_BYTES, PROT_READ | PROT_WRITE) != 0) {
+        mark_free(number);
+        return NULL;
+    }
+    /* a huge page would stay in use until each of its 512 pages is empty */
+    (void)madvise(chunk, SPACE_CHUNK_BYTES, MADV_NOHUGEPAGE);
+    return chunk;
+}
+
+void *space_take_chunk(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    void *chunk = take();
+    (void)pthread_mutex_unlock(&lock);
+    return chunk;
+}
+
+void space_return_chunk(void *chunk)
+{
+    if (mmap(chunk, SPACE_CHUNK_BYTES, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        (void)madvise(chunk, SPACE_CHUNK_BYTES, MADV_DONTNEED); /* too many mappings */
+    (void)pthread_mutex_lock(&lock);
+    mark_free((size_t)((char *)chunk - space_base) / SPACE_CHUNK_BYTES);
+    (void)pthread_mutex_unlock(&lock);
 }
 
 /* ---- regions ---- */
@@ -117,7 +185,7 @@ static struct pool_region *region_new(struct pool *pool)
         return NULL;
     }
     ASAN_POISON_MEMORY_REGION(region->memory, SPACE_CHUNK_BYTES);
-    link_region(pool, region);
+    DL_PREPEND(pool->regions, region);
     return region;
 }
 
@@ -126,13 +194,13 @@ static void flip_pages(struct pool *pool, struct pool_region *region, size_t fir
                        bool take)
 {
     if (region->taken_count == REGION_PAGES)
-        link_region(pool, region);
+        DL_PREPEND(pool->regions, region);
     for (size_t page = first; page < first + count; page++)
         region->taken[page / WORD_BITS] ^= UINT64_C(1) << page % WORD_BITS;
     region->taken_count =
         (uint16_t)(take ? region->taken_count + count : region->taken_count - count);
     if (region->taken_count == REGION_PAGES)
-        unlink_region(region);
+        DL_DELETE(pool->regions, region);
 }
 
 static struct pool_page *spare_take(struct pool *pool)
@@ -180,7 +248,7 @@ static void pages_return(struct pool *pool, struct pool_page *page, size_t count
         (void)madvise(page, count * POOL_PAGE_BYTES, MADV_DONTNEED);
         return;
     }
-    unlink_region(region);
+    DL_DELETE(pool->regions, region);
     ASAN_UNPOISON_MEMORY_REGION(region->memory, SPACE_CHUNK_BYTES);
     space_return_chunk(region->memory);
     free(region);
@@ -189,8 +257,7 @@ static void pages_return(struct pool *pool, struct pool_page *page, size_t count
 /* The page has no record any more. */
 static void page_spare(struct pool *pool, struct pool_page *page)
 {
-    page->next = pool->spare;
-    pool->spare = page;
+    LL_PREPEND(pool->spare, page);
     pool->spare_count++;
 }
 
@@ -220,7 +287,7 @@ static struct pool_page *open_page(struct pool *pool, size_t size)
         return NULL;
     *page =
         (struct pool_page){.region = page->region, .size = (uint16_t)size, .first_free = NO_SLOT};
-    link_page(pool, page);
+    DL_PREPEND(pool->open[size], page);
     pool->page_count++;
     return page;
 }
@@ -285,7 +352,7 @@ void *pool_alloc(struct pool *pool, size_t size)
         memcpy(&page->first_free, memory, sizeof page->first_free);
     page->used++;
     if (is_full(page))
-        unlink_page(page);
+        DL_DELETE(pool->open[steps], page);
     return memset(memory, 0, size);
 }
 
@@ -293,7 +360,7 @@ void *pool_alloc(struct pool *pool, size_t size)
 static void reuse_slot(struct pool *pool, struct pool_page *page, char *memory)
 {
     if (is_full(page))
-        link_page(pool, page);
+        DL_PREPEND(pool->open[page->size], page);
     memcpy(memory, &page->first_free, sizeof page->first_free);
     size_t offset = (size_t)(memory - (char *)page) - POOL_HEADER_BYTES;
     page->first_free = (uint16_t)(offset / (page->size * (size_t)POOL_STEP_BYTES));
@@ -337,7 +404,7 @@ void pool_free(struct pool *pool, void *memory)
     if (--page->used != 0)
         return;
     if (!is_full(page))
-        unlink_page(page);
+        DL_DELETE(pool->open[page->size], page);
     pool->page_count--;
     page_spare(pool, page);
 }

@@ -79,8 +79,7 @@ void table_dispose(struct table *table)
     *table = (struct table){.pool = table->pool};
 }
 
-struct table_record *table_find(const struct table *table, uint32_t hash, table_match *match,
-                                const void *key)
+void *table_find(const struct table *table, uint32_t hash, table_match *match, const void *key)
 {
     if (table->count == 0)
         return NULL;
@@ -230,6 +229,19 @@ bool table_add(struct table *table, const struct table_record *record)
     return true;
 }
 
+void *table_make(struct table *table, uint32_t hash, size_t bytes)
+{
+    struct table_record *record = pool_alloc(table->pool, bytes);
+
+    if (record == NULL)
+        return NULL;
+    record->hash = hash;
+    if (table_add(table, record))
+        return record;
+    pool_free(table->pool, record);
+    return NULL;
+}
+
 static void take_out(struct table_page *page, const struct table_record *record)
 {
     unsigned hole = record->hash % TABLE_PAGE_SLOTS;
@@ -264,6 +276,12 @@ void table_remove(struct table *table, const struct table_record *record)
         halve_directory(table);
 }
 
+void table_delete(struct table *table, struct table_record *record)
+{
+    table_remove(table, record);
+    pool_free(table->pool, record);
+}
+
 /* ---- walks ---- */
 
 bool table_next_page(const struct table *table, struct table_walk *walk)
@@ -280,7 +298,7 @@ bool table_next_page(const struct table *table, struct table_walk *walk)
     return true;
 }
 
-struct table_record *table_next(const struct table *table, struct table_walk *walk)
+void *table_next(const struct table *table, struct table_walk *walk)
 {
     while (walk->next == walk->count)
         if (!table_next_page(table, walk))

@@ -10,7 +10,7 @@
  * copied as a whole: 8 bytes for about 50 records.
  *
  * Each record starts with its 32-bit hash, and is from a pool, so a slot has the 32 bits of its
- * reference (space.h). The table owns its pages, not the records.
+ * reference (pool.h). The table owns its pages, not the records.
  *
  * Threads: many readers or one writer.
  */
@@ -42,7 +42,7 @@ struct table {
 };
 
 /* Whether the record has that key. */
-typedef bool table_match(const struct table_record *record, const void *key);
+typedef bool table_match(const void *record, const void *key);
 
 /* hash32 of the bytes, seeded for this process, so that names chosen to collide do not. */
 uint32_t table_hash(struct slice bytes, uint32_t seed);
@@ -51,14 +51,18 @@ uint32_t table_hash(struct slice bytes, uint32_t seed);
 void table_dispose(struct table *table);
 void table_free_records(struct table *table);
 
-struct table_record *table_find(const struct table *table, uint32_t hash, table_match *match,
-                                const void *key);
+/* The record; NULL: there is none. */
+void *table_find(const struct table *table, uint32_t hash, table_match *match, const void *key);
 
 /* Adds a record that is not in the table yet. False when there is no memory for it. */
 bool table_add(struct table *table, const struct table_record *record) MUST_USE;
 
-/* Removes a record that is in the table. */
+/* Adds a new record of the table's pool: zeroed but for its hash. NULL: no memory. */
+void *table_make(struct table *table, uint32_t hash, size_t bytes);
+
+/* Removes a record that is in the table; table_delete also frees it. */
 void table_remove(struct table *table, const struct table_record *record);
+void table_delete(struct table *table, struct table_record *record);
 
 /*
  * A walk through all records, in no order:
@@ -66,7 +70,7 @@ void table_remove(struct table *table, const struct table_record *record);
  *     struct table_walk walk = {.at = 0};
  *     struct table_record *record;
  *     while ((record = table_next(table, &walk)) != NULL)
- *         table_remove(table, record); // the record may be removed, and freed
+ *         table_delete(table, record); // the record may be removed, and freed
  *
  * Between two pages, the table may change: a new walk {.at = walk.at}, from the end of a page,
  * continues there. It visits all records that are in the table from the beginning to the end of the
@@ -79,7 +83,7 @@ struct table_walk {
 };
 
 /* The next record; NULL: there is none. */
-struct table_record *table_next(const struct table *table, struct table_walk *walk);
+void *table_next(const struct table *table, struct table_walk *walk);
 
 /* Reads the next page: records[next] to records[count - 1]. False: there is none. */
 bool table_next_page(const struct table *table, struct table_walk *walk);

@@ -106,8 +106,7 @@ static void log_refuted(const struct object *object, const struct before *before
                  LOG_STR("resource", kind_resource(object->kind)), LOG_SLICE("namespace", meta->ns),
                  LOG_SLICE("name", meta->name));
     if (before->was_bound)
-        log_warn("a pod is not bound, although its Binding succeeded",
-                 LOG_SLICE("namespace", meta->ns), LOG_SLICE("pod", meta->name));
+        log_warn("a pod is not bound, although its Binding succeeded", LOG_POD(meta));
 }
 
 /* Reports the change, if it was applied (rc). Before it, reports that a pod is gone: the one that
@@ -129,12 +128,17 @@ static void report_change(const struct informer_target *target, enum watch_chang
     arena_dispose(&before->arena);
 }
 
-int apply_change(const struct informer_target *target, enum watch_change change,
-                 const struct object *object, struct error *err)
+/* ---- the sink ---- */
+
+/* An object of a list, or an event of a watch. Errors: as cluster_apply. */
+static int apply_change(void *context, enum watch_change change, const struct object *object,
+                        struct slice text, struct error *err)
 {
+    const struct informer_target *target = context;
     struct before before;
     int rc = 0;
 
+    (void)text;
     (void)pthread_rwlock_wrlock(target->lock);
     look_before(&before, target->cluster, object);
     if (change == CHANGE_DELETE)
@@ -147,26 +151,29 @@ int apply_change(const struct informer_target *target, enum watch_change change,
     return rc;
 }
 
-/* ---- lists ---- */
-
-void apply_list_begin(const struct informer_target *target, enum kind kind, bool overrides,
-                      uint64_t asked_ns)
+static void begin_list(void *context, enum kind kind, bool overrides, uint64_t asked_ns)
 {
+    const struct informer_target *target = context;
+
     (void)pthread_rwlock_wrlock(target->lock);
     cluster_list_begin(target->cluster, kind, overrides, asked_ns);
     (void)pthread_rwlock_unlock(target->lock);
 }
 
-void apply_list_keep(const struct informer_target *target, enum kind kind, struct slice ns,
-                     struct slice name)
+static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
 {
+    const struct informer_target *target = context;
+
     (void)pthread_rwlock_wrlock(target->lock);
     cluster_list_keep(target->cluster, kind, ns, name);
     (void)pthread_rwlock_unlock(target->lock);
 }
 
-void apply_unserved(const struct informer_target *target, enum kind kind)
+/* cluster.is_unserved, until a list of the kind is complete. */
+static void mark_unserved(void *context, enum kind kind)
 {
+    const struct informer_target *target = context;
+
     (void)pthread_rwlock_wrlock(target->lock);
     target->cluster->is_unserved[kind] = true;
     (void)pthread_rwlock_unlock(target->lock);
@@ -189,8 +196,9 @@ static void keep_gone(void *context, const struct object *object)
     (void)object_reference_keep(&leaving->first, &reference, &leaving->arena);
 }
 
-void apply_list_end(const struct informer_target *target, enum kind kind, uint64_t version)
+static void end_list(void *context, enum kind kind, uint64_t version)
 {
+    const struct informer_target *target = context;
     struct leaving leaving = {.first = NULL};
     struct gone_listener listener = {&leaving, keep_gone};
     bool has_more = true;
@@ -206,6 +214,12 @@ void apply_list_end(const struct informer_target *target, enum kind kind, uint64
             report_gone(target, &gone->reference);
     }
     arena_dispose(&leaving.arena);
+}
+
+struct reflector_sink apply_sink(const struct informer_target *target)
+{
+    return (struct reflector_sink){
+        (void *)(uintptr_t)target, begin_list, end_list, apply_change, keep, mark_unserved};
 }
 
 /* ---- answers to GETs ---- */
@@ -242,10 +256,8 @@ static int read_answer(const struct object_reference *asked, struct slice text, 
 /* Whether the pod or claim with that name and UID is known. */
 static bool is_known(const struct cluster *cluster, const struct object_reference *object)
 {
-    if (object->kind == KIND_POD) {
-        const struct pod *pod = cluster_find_pod(cluster, object->ns, object->name);
-        return pod != NULL && uid_is(&pod->uid, object->uid);
-    }
+    if (object->kind == KIND_POD)
+        return cluster_find_same_pod(cluster, object) != NULL;
     const struct claim *claim = cluster_find_claim(cluster, object->ns, object->name);
     return claim != NULL && claim->exists && uid_is(&claim->uid, object->uid);
 }
@@ -298,24 +310,22 @@ bool apply_says_absent(const struct object_reference *asked, struct slice text)
         struct slice kind, reason, resource, name;
     } said = {.kind = {NULL, 0}};
     static const struct pull_field details[] = {
-        {.key = "kind", .type = PULL_STRING, .offset = offsetof(struct said, resource)},
-        {.key = "name", .type = PULL_STRING, .offset = offsetof(struct said, name)},
+        PULL_FIELD("kind", PULL_STRING, said, resource),
+        PULL_FIELD("name", PULL_STRING, said, name),
     };
     static const struct pull_field fields[] = {
-        {.key = "kind", .type = PULL_STRING, .offset = offsetof(struct said, kind)},
-        {.key = "reason", .type = PULL_STRING, .offset = offsetof(struct said, reason)},
-        {.key = "details", .type = PULL_OBJECT, PULL_MEMBERS(details)},
+        PULL_FIELD("kind", PULL_STRING, said, kind),
+        PULL_FIELD("reason", PULL_STRING, said, reason),
+        PULL_NESTED("details", details),
     };
     struct arena arena;
-    struct pull json;
 
     arena_init(&arena, FETCH_BYTES_MAX);
-    pull_init(&json, text);
-    bool is_so =
-        pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), &arena, &said) &&
-        slice_equal(said.kind, SLICE("Status")) && slice_equal(said.reason, SLICE("NotFound")) &&
-        slice_equal(said.resource, slice_of(kind_resource(asked->kind))) &&
-        slice_equal(said.name, asked->name);
+    bool is_so = pull_fields_of(text, fields, PULL_FIELD_COUNT(fields), &arena, &said) &&
+                 slice_equal(said.kind, SLICE("Status")) &&
+                 slice_equal(said.reason, SLICE("NotFound")) &&
+                 slice_equal(said.resource, slice_of(kind_resource(asked->kind))) &&
+                 slice_equal(said.name, asked->name);
     arena_dispose(&arena);
     return is_so;
 }

@@ -10,19 +10,8 @@
 
 #include "cache/watch/informer.h"
 
-/* Applies an object of a list, or an event of a watch. Errors: as cluster_apply. */
-int apply_change(const struct informer_target *target, enum watch_change change,
-                 const struct object *object, struct error *err);
-
-/* As cluster_list_begin, cluster_list_keep and cluster_list_end. */
-void apply_list_begin(const struct informer_target *target, enum kind kind, bool overrides,
-                      uint64_t asked_ns);
-void apply_list_keep(const struct informer_target *target, enum kind kind, struct slice ns,
-                     struct slice name);
-void apply_list_end(const struct informer_target *target, enum kind kind, uint64_t version);
-
-/* The API server does not serve the kind: cluster.is_unserved, until a list of it is complete. */
-void apply_unserved(const struct informer_target *target, enum kind kind);
+/* Of a reflector: lists, and events of watches. */
+struct reflector_sink apply_sink(const struct informer_target *target);
 
 /* Applies the answer to a GET of that object. The GET was sent at asked_ns; `watched` is the last
  * version that the watch of its kind has reported. Errors: the answer is not that object, or no

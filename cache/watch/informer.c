@@ -43,42 +43,6 @@ struct informer {
     uint64_t check_again_ns; /* no such GET before then */
 };
 
-/* ---- the sink of the reflectors ---- */
-
-static void begin_list(void *context, enum kind kind, bool overrides)
-{
-    const struct watched_kind *watched = context;
-    apply_list_begin(&watched->informer->target, kind, overrides,
-                     watched->run.reflector.list_started_ns);
-}
-
-static void end_list(void *context, enum kind kind, uint64_t version)
-{
-    const struct watched_kind *watched = context;
-    apply_list_end(&watched->informer->target, kind, version);
-}
-
-static int take(void *context, enum watch_change change, const struct object *object,
-                struct slice text, struct error *err)
-{
-    const struct watched_kind *watched = context;
-
-    (void)text;
-    return apply_change(&watched->informer->target, change, object, err);
-}
-
-static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
-{
-    const struct watched_kind *watched = context;
-    apply_list_keep(&watched->informer->target, kind, ns, name);
-}
-
-static void unserved(void *context, enum kind kind)
-{
-    const struct watched_kind *watched = context;
-    apply_unserved(&watched->informer->target, kind);
-}
-
 /* ---- lists and watches ---- */
 
 static bool is_wanted(const struct informer *informer, int kind)
@@ -135,7 +99,7 @@ static bool mark_unwatched(const struct informer *informer, enum kind kind)
 
 static void init_reflector(struct watched_kind *watched, enum kind kind, uint32_t seed)
 {
-    struct reflector_sink sink = {watched, begin_list, end_list, take, keep, unserved};
+    struct reflector_sink sink = apply_sink(&watched->informer->target);
 
     watched->news = 0;
     reflector_init(&watched->run.reflector, kind, &sink, &watched->informer->target.status[kind],
@@ -145,18 +109,18 @@ static void init_reflector(struct watched_kind *watched, enum kind kind, uint32_
 /* Ends the kind's list or watch, and removes its objects, as an empty list would. */
 static void stop_kind(struct watched_kind *watched, uint64_t now_ns)
 {
-    const struct informer *informer = watched->informer;
+    const struct reflector_sink sink = watched->run.reflector.sink;
     enum kind kind = watched->run.reflector.kind;
 
-    if (!mark_unwatched(informer, kind))
+    if (!mark_unwatched(watched->informer, kind))
         return;
     reflector_run_stop(&watched->run);
     watched->is_started = false;
     uint32_t seed = watched->run.reflector.random;
     reflector_dispose(&watched->run.reflector);
     init_reflector(watched, kind, seed);
-    apply_list_begin(&informer->target, kind, false, now_ns);
-    apply_list_end(&informer->target, kind, 0);
+    sink.begin(sink.context, kind, false, now_ns);
+    sink.end(sink.context, kind, 0);
     log_info("a resource is not watched any more: nothing in force needs it",
              LOG_STR("resource", kind_resource(kind)));
 }

@@ -112,25 +112,6 @@ static unsigned watch_seconds(struct reflector *reflector)
     return WATCH_SECONDS - next_random(reflector) % (WATCH_SECONDS / 4);
 }
 
-/* The path, and the beginning of the query. */
-static void put_path(const struct reflector *reflector, struct buf *path)
-{
-    bool is_stored = reflector->kind != KIND_OTHER;
-    bool is_global = is_stored ? !kind_is_namespaced(reflector->kind) : reflector->texts->is_global;
-
-    if (is_stored)
-        buf_printf(path, "%s/", kind_api_path(reflector->kind));
-    else
-        buf_printf(path, "/apis/%s/", reflector->texts->api_version);
-    if (reflector->ns.len != 0 && !is_global) {
-        buf_put(path, SLICE("namespaces/"));
-        api_path_escape(path, reflector->ns);
-        buf_put(path, SLICE("/"));
-    }
-    buf_printf(path, "%s?%s", reflector_resource(reflector),
-               reflector->kind == KIND_POD && !reflector->reads_finished ? UNFINISHED_PODS : "");
-}
-
 void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf *path)
 {
     enum reflector_phase phase = reflector->phase;
@@ -144,7 +125,10 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
         reflector->pages = 0;
         reflector->has_begun = false;
     }
-    put_path(reflector, path);
+    api_path_put(path, reflector->kind, reflector->ns);
+    buf_put(path, SLICE("?"));
+    if (reflector->kind == KIND_POD && !reflector->reads_finished)
+        buf_put(path, SLICE(UNFINISHED_PODS));
     switch (phase) {
     case PHASE_STREAM: put_stream_query(path); break;
     case PHASE_PAGES: put_page_query(reflector, path); break;

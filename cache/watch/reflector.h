@@ -105,9 +105,10 @@ enum watch_change { CHANGE_PUT, CHANGE_DELETE };
 /* Receives the objects. Its functions are called within reflector_take and reflector_end. */
 struct reflector_sink {
     void *context;
-    /* A complete list begins; it may begin again before its end. At its end, all objects that it
-     * did not name are gone. overrides: it counts even against newer objects. */
-    void (*begin)(void *context, enum kind kind, bool overrides);
+    /* A complete list begins, which was requested at asked_ns; it may begin again before its end.
+     * At its end, all objects that it did not name are gone. overrides: it counts even against
+     * newer objects. */
+    void (*begin)(void *context, enum kind kind, bool overrides, uint64_t asked_ns);
     void (*end)(void *context, enum kind kind, uint64_t version);
     /* One object, valid until this returns. text: its JSON. Negative: no memory. */
     int (*take)(void *context, enum watch_change change, const struct object *object,
@@ -119,19 +120,11 @@ struct reflector_sink {
     void (*unserved)(void *context, enum kind kind);
 };
 
-/* A resource whose objects are not decoded, only listed as texts: of a kind that is not stored. */
-struct text_resource {
-    const char *api_version, *kind; /* "apps/v1", "Deployment" */
-    const char *resource;           /* "deployments" */
-    bool is_global;                 /* its objects have no namespace */
-};
-
 enum reflector_phase { PHASE_STREAM, PHASE_PAGES, PHASE_PROBE, PHASE_WATCH };
 
 struct reflector {
-    enum kind kind;
-    const struct text_resource *texts; /* if the kind is KIND_OTHER, and is_list_only: then
-                                          sink.take gets an object without fields, and the text */
+    enum kind kind; /* of one that is not stored, sink.take gets an object without fields, and the
+                       text; is_list_only */
     enum reflector_phase phase;
     struct reflector_sink sink;
     struct resource_status *status;
@@ -149,9 +142,10 @@ struct reflector {
     int failure;         /* enum restart: why reflector_give_up was called; -1: it was not */
     bool restarts_list;  /* ... and a new list is needed */
     int64_t retry_after_ms;
-    unsigned failures; /* in a row */
-    unsigned relists;  /* new lists that were needed since a watch last worked */
-    unsigned refusals; /* useless answers since the version last advanced */
+    unsigned failures;       /* in a row */
+    struct error sink_error; /* why sink.take failed last */
+    unsigned relists;        /* new lists that were needed since a watch last worked */
+    unsigned refusals;       /* useless answers since the version last advanced */
     uint64_t refused_since_ns;
     bool has_advanced; /* the version advanced in this answer */
     uint64_t news;     /* complete events and pages so far */
@@ -176,8 +170,7 @@ struct reflector {
 /* The resource that it reads: "pods". */
 static inline const char *reflector_resource(const struct reflector *reflector)
 {
-    return reflector->kind == KIND_OTHER ? reflector->texts->resource
-                                         : kind_resource(reflector->kind);
+    return kind_resource(reflector->kind);
 }
 
 void reflector_init(struct reflector *reflector, enum kind kind, const struct reflector_sink *sink,

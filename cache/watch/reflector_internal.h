@@ -11,19 +11,7 @@
 
 #include "cache/watch/reflector.h"
 
-/* ---- reflector_read.c: watches and lists ---- */
-
-/* A metav1.Status, in an ERROR event or the body of a failed request; a BOOKMARK has metadata. */
-struct status_details {
-    struct slice version, message, reason, initial_events_end;
-    int64_t code, retry_after_s;
-};
-
-bool status_details_read(struct slice text, struct arena *arena, struct status_details *out);
-
-/* Whether the requested version is still to come: the server's history ends before what we have
- * seen. */
-bool status_is_too_large(const struct status_details *details);
+/* ---- reflector_answers.c ---- */
 
 /* The reason to restart after an HTTP status, or the code of an ERROR event. */
 enum restart reflector_status_reason(unsigned status);
@@ -35,39 +23,16 @@ bool reflector_refuses_streaming(const struct reflector *reflector, int64_t code
 /* Ends the answer for that reason. restarts_list: the next request is a new list. Returns false. */
 bool reflector_give_up(struct reflector *reflector, enum restart reason, bool restarts_list);
 
-/* Whether the version is older than one that was seen. */
-bool reflector_is_older(const struct reflector *reflector, struct slice version);
+/* Reads the complete answer to the probe: a reason to restart, or -1: the server's history includes
+ * all that we have seen. */
+int reflector_check_probe(struct reflector *reflector, unsigned status);
 
-bool reflector_is_of_kind(const struct reflector *reflector, const struct type *type);
-
-/* Stores the last version that was seen. */
-void reflector_see_version(struct reflector *reflector, struct slice version);
-
-/* A list has begun, if it had not; and it is complete at that version: the watch follows. */
-void reflector_begin_list(struct reflector *reflector);
-void reflector_end_list(struct reflector *reflector, struct slice version);
+/* ---- reflector_objects.c ---- */
 
 /* Decodes an object and passes it to the sink; skips it if it cannot be decoded. Sets *version.
  * Returns whether the answer continues. */
 bool reflector_take_object(struct reflector *reflector, enum watch_change change, struct slice text,
                            struct slice *version);
-
-/* Removes the first bytes of the window. */
-void reflector_consume(struct reflector *reflector, size_t count);
-
-/* ---- reflector_watch.c, reflector_list.c ---- */
-
-/* Read the complete lines, or the complete items, in the window. Return whether the answer
- * continues.
- */
-bool reflector_take_lines(struct reflector *reflector);
-bool reflector_take_page(struct reflector *reflector);
-
-/* Reads the complete answer to the probe: a reason to restart, or -1: the server's history includes
- * all that we have seen. */
-int reflector_check_probe(struct reflector *reflector, unsigned status);
-
-/* ---- reflector_skip.c ---- */
 
 /* What a text says about the identity of its object; what cannot be read is empty. */
 struct identity {

@@ -5,7 +5,11 @@
 #include "cache/client/requests.h"
 #include "config/base/clock.h"
 
-enum { PATH_BYTES_MAX = 16 * 1024 };
+enum {
+    PATH_BYTES_MAX = 16 * 1024,
+    LIST_FAILURES_MAX = 3,
+    POLL_MS_MAX = 100, /* while a list is read */
+};
 
 static void keep_refusal(struct buf *refusal, struct slice bytes)
 {
@@ -15,6 +19,12 @@ static void keep_refusal(struct buf *refusal, struct slice bytes)
     buf_put(refusal, (struct slice){bytes.ptr, bytes.len < room ? bytes.len : room});
 }
 
+static void note_progress(const struct reflector_run *run)
+{
+    if (run->progressed != NULL)
+        run->progressed(run->context);
+}
+
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
 {
     struct reflector_run *run = context;
@@ -22,17 +32,18 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
     if (status != 200)
         keep_refusal(&run->refusal, bytes);
     bool continues = reflector_take(&run->reflector, status, bytes, monotonic_ns());
-    run->progressed(run->context);
+    note_progress(run);
     return continues;
 }
 
 static void end_transfer(struct reflector_run *run, const struct reflector_ending *ending)
 {
     run->transfer = NULL;
+    run->status = ending->is_silent ? 0 : ending->status;
     (void)snprintf(run->problem, sizeof run->problem, "%s",
                    ending->error == NULL ? "" : ending->error);
     reflector_end(&run->reflector, ending, monotonic_ns());
-    run->progressed(run->context);
+    note_progress(run);
 }
 
 static void on_end(void *context, const struct http_result *result)
@@ -100,4 +111,61 @@ void reflector_run_stop(struct reflector_run *run)
         http_client_cancel(run->client, run->transfer);
     run->transfer = NULL;
     buf_dispose(&run->refusal);
+}
+
+/* ---- one list ---- */
+
+/* The API server refuses the list, or does not answer. */
+static int fail(const struct lister *lister, const struct reflector_run *run, struct error *err)
+{
+    const char *resource = reflector_resource(&run->reflector);
+    unsigned status = run->status;
+
+    if (status == 0)
+        return error_set(err, ERROR_UNAVAILABLE, "%s: no answer to the list of %s: %s",
+                         lister->server, resource,
+                         run->problem[0] == '\0' ? "timeout" : run->problem);
+    return error_set(err, ERROR_UNAVAILABLE, "%s: the list of %s was answered with status %u%s",
+                     lister->server, resource, status,
+                     status == 401   ? ": these credentials are not accepted"
+                     : status == 403 ? ": these credentials may not list them"
+                     : status == 200 ? ", but the answer is not such a list"
+                                     : "");
+}
+
+/* Requests pages until the list is complete. */
+static int request_all(const struct lister *lister, struct reflector_run *run, struct error *err)
+{
+    const struct reflector *reflector = &run->reflector;
+
+    while (!reflector->is_done && reflector->sink_error.code == 0) {
+        if (run->status == 401 || run->status == 403 || reflector->failures > LIST_FAILURES_MAX)
+            return fail(lister, run, err);
+        uint64_t now_ns = monotonic_ns(), next_ns = reflector_run_step(run, now_ns);
+        uint64_t wait_ms = next_ns > now_ns ? (next_ns - now_ns) / NS_PER_MS + 1 : 0;
+        http_client_poll(lister->client, wait_ms < POLL_MS_MAX ? (int)wait_ms : POLL_MS_MAX);
+    }
+    if (reflector->sink_error.code != 0)
+        *err = reflector->sink_error;
+    return reflector->sink_error.code;
+}
+
+int lister_list(struct lister *lister, enum kind kind, struct slice ns,
+                const struct reflector_sink *sink, struct error *err)
+{
+    struct reflector_run run = {.client = lister->client};
+    struct resource_status status = {0};
+
+    reflector_init(&run.reflector, kind, sink, &status, 1);
+    run.reflector.ns = ns;
+    run.reflector.phase = PHASE_PAGES;
+    run.reflector.can_stream = false;
+    run.reflector.is_list_only = true;
+    run.reflector.reads_finished = lister->reads_finished;
+    int rc = request_all(lister, &run, err);
+    lister->status = run.status;
+    lister->left_out += atomic_load(&status.skipped);
+    reflector_run_stop(&run);
+    reflector_dispose(&run.reflector);
+    return rc;
 }

@@ -105,19 +105,27 @@ struct slice arena_copy(struct arena *arena, struct slice text)
     return (struct slice){copy, text.len};
 }
 
-struct slice arena_printf(struct arena *arena, const char *format, ...)
+struct slice arena_vprintf(struct arena *arena, const char *format, va_list arguments)
 {
-    va_list args, again;
+    va_list again;
 
-    va_start(args, format);
-    va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
     char *text = length < 0 ? NULL : arena_alloc(arena, (size_t)length + 1);
     if (text != NULL)
         (void)vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return text == NULL ? (struct slice){NULL, 0} : (struct slice){text, (size_t)length};
+}
+
+struct slice arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    struct slice text = arena_vprintf(arena, format, arguments);
+    va_end(arguments);
+    return text;
 }
 
 /* The bytes that arena_append allocates for a text of that length: a power of two. */
@@ -160,4 +168,11 @@ void *arena_grow(struct arena *arena, void *array, size_t count, size_t size)
     if (grown != NULL && count != 0)
         memcpy(grown, array, count * size);
     return grown;
+}
+
+void *array_grow(void *array, size_t count, size_t size)
+{
+    if (count != 0 && (count & (count - 1)) != 0)
+        return array;
+    return count > SIZE_MAX / 2 / size ? NULL : realloc(array, (count == 0 ? 1 : count * 2) * size);
 }

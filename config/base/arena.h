@@ -7,6 +7,8 @@
 #ifndef CONFIG_BASE_ARENA_H
 #define CONFIG_BASE_ARENA_H
 
+#include <stdarg.h>
+
 #include "config/base/quota.h"
 #include "config/base/slice.h"
 
@@ -34,6 +36,8 @@ struct slice arena_copy(struct arena *arena, struct slice text);
 
 /* A formatted string, with a NUL after it; {NULL, 0} if memory or the maximum is used up. */
 struct slice arena_printf(struct arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
+struct slice arena_vprintf(struct arena *arena, const char *format, va_list arguments)
+    PRINTF_LIKE(2, 0);
 
 /* Appends to a text that is empty, or was made by this function. Its memory doubles when it is
  * full, so the cost of many appends is linear. False if memory or the maximum is used up. */
@@ -44,5 +48,8 @@ bool arena_append(struct arena *arena, struct slice *text, struct slice more);
  * which moves when count is a power of two, or NULL if memory or the maximum is used up.
  */
 void *arena_grow(struct arena *arena, void *array, size_t count, size_t size);
+
+/* The same for an array of malloc. NULL: no memory; the array stays as it is. */
+void *array_grow(void *array, size_t count, size_t size);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "config/base/utf8.h"
+#include "config/base/text.h"
 
 enum { CAPACITY_MIN = 256 };
 

@@ -7,10 +7,9 @@
 #ifndef CONFIG_BASE_CLOCK_H
 #define CONFIG_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
-
-#include "config/base/slice.h"
 
 /* Milliseconds since 1970. */
 int64_t now_ms(void);
@@ -29,15 +28,22 @@ static inline int64_t ms_until(uint64_t at_ns)
     return now_ns >= at_ns ? 0 : (int64_t)((at_ns - now_ns) / NS_PER_MS);
 }
 
-/* A time of monotonic_ns for pthread_cond_timedwait, whose condition uses CLOCK_MONOTONIC. */
+/* Makes a condition that uses CLOCK_MONOTONIC. */
+static inline void clock_init_cond(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(cond, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
+/* A time of monotonic_ns for the pthread_cond_timedwait of such a condition. */
 static inline struct timespec monotonic_timespec(uint64_t at_ns)
 {
     return (struct timespec){.tv_sec = (time_t)(at_ns / NS_PER_SECOND),
                              .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
 }
-
-/* Milliseconds since 1970 of an RFC 3339 time ("2026-11-20T10:00:00Z", "...T12:00:00.5+02:00"),
- * rounded down to seconds; 0 if the text is not a time. */
-int64_t time_parse(struct slice text);
 
 #endif

@@ -32,6 +32,19 @@ struct error {
     char message[ERROR_MESSAGE_BYTES];
 };
 
+/* A place in a text, counted from 1. */
+struct place {
+    size_t line, column;
+};
+
+/* <0, 0, >0: a is before, at, after b. */
+static inline int place_compare(struct place a, struct place b)
+{
+    if (a.line != b.line)
+        return a.line < b.line ? -1 : 1;
+    return (a.column > b.column) - (a.column < b.column);
+}
+
 /* Sets code and message (cut to fit). Returns code, so that `return error_set(...)` is one line. */
 int error_set(struct error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 

@@ -10,8 +10,8 @@
  *     {"time":"...","level":"info","message":"listening","address":"127.0.0.1:8888"}
  *
  * Before log_start, the thread that logs a line also writes it. After log_start, lines are queued,
- * and one thread writes them, so a slow reader of stderr delays no other thread. log_queue.h has
- * the limits. Where lines were dropped, a line reports how many.
+ * and one thread writes them, so a slow reader of stderr delays no other thread. When a MiB of
+ * lines waits, further ones are dropped; where lines were dropped, a line reports how many.
  *
  * Threads: any. log_configure, log_start and log_stop: only while there is one thread.
  */

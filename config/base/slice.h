@@ -81,10 +81,31 @@ static inline int slice_order(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
+/* Whether the text is one of so many. */
+static inline bool slice_is_among(struct slice text, const struct slice *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(list[i], text))
+            return true;
+    return false;
+}
+
 /* Whether s contains part, which is not empty. */
 static inline bool slice_has(struct slice s, struct slice part)
 {
     return s.len >= part.len && memmem(s.ptr, s.len, part.ptr, part.len) != NULL;
+}
+
+/* Removes from *rest the text before the separator, and the separator; without one, all of the
+ * text, and then rest->ptr is NULL. Returns that text. */
+static inline struct slice slice_cut(struct slice *rest, char separator)
+{
+    const char *end = rest->len == 0 ? NULL : memchr(rest->ptr, separator, rest->len);
+    struct slice first = {rest->ptr, end == NULL ? rest->len : (size_t)(end - rest->ptr)};
+
+    *rest =
+        (struct slice){end == NULL ? NULL : end + 1, end == NULL ? 0 : rest->len - first.len - 1};
+    return first;
 }
 
 static inline bool slice_ends_with(struct slice s, struct slice suffix)

@@ -1,20 +1,23 @@
 /*
  * claimguard audit: what is wrong with claims and workloads, in a cluster, in a snapshot, or in the
- * manifests of a repository.
+ * manifests of a repository. Reading shows its progress if stderr is a terminal. What was not read
+ * is an error, after the findings in the rest.
  */
-#include <errno.h>
-#include <stdio.h>
-
-#include "extender/audit/audit_checks.h"
-#include "extender/audit/audit_output.h"
-#include "extender/cli/audit_input.h"
+#include "extender/cli/commands.h"
+#include "extender/commands/audit/audit_checks.h"
+#include "extender/commands/audit/manifests.h"
+#include "extender/commands/audit/reading.h"
+#include "extender/commands/inquiry/inquiry.h"
 
 struct audit {
+    struct inquiry inquiry; /* of files, only its cluster */
     struct inventory inventory;
-    struct audit_report report;
+    struct manifests manifests;
+    struct audit_report report; /* counts the objects, and gets the kinds that are not known */
     struct audit_options options;
     struct config *config; /* NULL: none is given */
-    enum audit_format format;
+    enum output_format format;
+    size_t left_out; /* objects of a live cluster that could not be decoded */
 };
 
 /* ---- arguments ---- */
@@ -30,7 +33,7 @@ static int disable_rules(struct audit_report *report, const struct arguments *ar
                 return error_set(err, ERROR_INVALID,
                                  "--disable %.*s: there is no such rule (--explain all lists them)",
                                  SLICE_ARG(code));
-            report->is_disabled[rule - audit_rules] = true;
+            report->findings.disabled |= GAP_RULE(rule - audit_rules);
         }
     }
     return 0;
@@ -41,12 +44,13 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
 {
     bool is_live = arguments->kubeconfig != NULL || arguments->context != NULL;
 
-    audit->report.fail_on = LEVEL_WARNING;
-    if (arguments->output != NULL && !audit_format_parse(&audit->format, arguments->output))
+    if (!output_format_parse(&audit->format, arguments->output,
+                             OUTPUTS_PLAIN | OUTPUTS_OF_FINDINGS))
         return error_set(err, ERROR_INVALID,
                          "--output %s: expected table, json, yaml, sarif or junit",
                          arguments->output);
-    if (arguments->fail_on != NULL && !level_parse(&audit->report.fail_on, arguments->fail_on))
+    if (arguments->fail_on != NULL &&
+        !level_parse(&audit->report.findings.fail_on, arguments->fail_on))
         return error_set(err, ERROR_INVALID, "--fail-on %s: expected error, warning, note or never",
                          arguments->fail_on);
     if (is_live && (arguments->operand_count != 0 || arguments->snapshot != NULL))
@@ -60,11 +64,100 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
     return disable_rules(&audit->report, arguments, err);
 }
 
+/* ---- files ---- */
+
+static int read_files(struct audit *audit, const struct arguments *arguments, struct error *err)
+{
+    int rc = 0;
+
+    manifests_init(&audit->manifests, &audit->inventory, &audit->report);
+    if (arguments->snapshot != NULL)
+        rc = manifests_read(&audit->manifests, arguments->snapshot, err);
+    for (int i = 0; i < arguments->operand_count && rc == 0; i++)
+        rc = manifests_read(&audit->manifests, arguments->operands[i], err);
+    return rc == 0 ? manifests_end(&audit->manifests, err) : rc;
+}
+
+/* ---- a live cluster ---- */
+
+/* An object that cannot be decoded must not end the audit. */
+static int take_text(void *context, const struct source_text *text, const struct object *object,
+                     struct error *err)
+{
+    struct audit *audit = context;
+    int used = inventory_take(&audit->inventory, text, err);
+
+    (void)object;
+    audit->report.findings.objects += used > 0;
+    if (used != ERROR_INVALID && used != ERROR_TOO_BIG)
+        return used;
+    audit->left_out++;
+    *err = (struct error){0};
+    return 0;
+}
+
+static void forget_list(void *context, enum kind kind)
+{
+    inventory_forget(&((struct audit *)context)->inventory, kind);
+}
+
+static bool is_listed(enum kind kind)
+{
+    return reading_has(kind) || kind == KIND_WEBHOOKS;
+}
+
+/* Sets which kinds the inventory has in full, and adds the gaps. */
+static void put_gaps(struct audit *audit)
+{
+    const struct inquiry *inquiry = &audit->inquiry;
+
+    for (int i = 0; i < KIND_NAMED_COUNT; i++) {
+        enum kind kind = (enum kind)i;
+        if (!is_listed(kind))
+            continue;
+        audit->inventory.is_listed[kind] = inquiry->gaps[kind] == GAP_NONE;
+        if (inquiry->gaps[kind] == GAP_FORBIDDEN)
+            gaps_add(&audit->report.findings.gaps, 0, "%s: these credentials may not list them",
+                     kind_resource(kind));
+    }
+    if (audit->left_out + inquiry->left_out != 0)
+        gaps_add(&audit->report.findings.gaps, 0,
+                 "objects that could not be decoded were left out: %zu",
+                 audit->left_out + (size_t)inquiry->left_out);
+}
+
+/* With --namespace, only the objects of that namespace, and those without one. A kind that these
+ * credentials may not list is a gap. Errors: as inquiry_read. */
+static int read_live(struct audit *audit, const struct arguments *arguments, struct error *err)
+{
+    struct inquiry_origin origin = {.kubeconfig = arguments->kubeconfig,
+                                    .context = arguments->context};
+    struct inquiry_wish wish = {.ns = slice_of(arguments->ns),
+                                .text_sink = take_text,
+                                .context = audit,
+                                .list_begins = forget_list};
+
+    for (int kind = 0; kind < KIND_NAMED_COUNT; kind++)
+        if (is_listed((enum kind)kind))
+            wish.kinds |= 1U << kind;
+    audit->inventory.is_stored_elsewhere = true;
+    int rc = inquiry_open(&audit->inquiry, &origin, err);
+    if (rc == 0)
+        rc = inquiry_read(&audit->inquiry, &wish, err);
+    if (rc < 0)
+        return rc;
+    put_gaps(audit);
+    if (audit->report.findings.objects != 0)
+        return 0;
+    return error_set(err, ERROR_INVALID, "%s%s: there is no object that a rule reads",
+                     arguments->ns == NULL ? "the cluster" : "namespace ",
+                     arguments->ns == NULL ? "" : arguments->ns);
+}
+
 /* ---- the command ---- */
 
 static int run(struct audit *audit, const struct arguments *arguments, struct error *err)
 {
-    struct audit_input input = {&audit->inventory, &audit->report, 0};
     bool has_files = arguments->snapshot != NULL || arguments->operand_count != 0;
     int rc = check_arguments(audit, arguments, err);
 
@@ -72,44 +165,34 @@ static int run(struct audit *audit, const struct arguments *arguments, struct er
         rc = config_load(&audit->config, arguments->config, err);
     audit->options.config = audit->config;
     if (rc == 0)
-        rc = has_files ? audit_read_files(&input, arguments, err)
-                       : audit_read_live(&input, arguments, err);
-    if (rc == 0)
-        rc = inventory_link(&audit->inventory, err);
+        rc = has_files ? read_files(audit, arguments, err) : read_live(audit, arguments, err);
     if (rc < 0)
         return rc;
+    inventory_link(&audit->inventory);
     audit_check(&audit->inventory, &audit->options, &audit->report);
-    if (audit->report.has_failed)
+    if (audit->report.has_failed || audit->report.findings.has_failed ||
+        audit->report.findings.gaps.has_failed)
         return error_no_memory(err);
-    return audit_print(&audit->report, audit->format)
-               ? 0
-               : error_system(err, errno == 0 ? EIO : errno, "standard output");
+    rc = command_printed(findings_print(&audit->report.findings, audit->format), err);
+    return rc < 0 ? rc : manifests_are_whole(&audit->manifests, err);
 }
 
-static bool has_failed(const struct audit *audit)
+int command_audit(const struct arguments *arguments, struct error *err)
 {
-    for (int level = (int)audit->report.fail_on; level <= LEVEL_ERROR; level++)
-        if (audit->report.levels[level] != 0)
-            return true;
-    return false;
-}
-
-int command_audit(const struct arguments *arguments)
-{
-    struct audit audit = {.format = AUDIT_TABLE};
-    struct error err = {0};
+    struct audit audit = {.format = OUTPUT_TABLE};
 
     if (arguments->explain != NULL)
-        return rules_explain(audit_rules, arguments->explain, &err) < 0 ? command_fail(&err)
-                                                                        : EXIT_DONE;
-    inventory_init(&audit.inventory);
+        return rules_explain(audit_rules, arguments->explain, err);
+    cluster_init(&audit.inquiry.cluster);
+    inventory_init(&audit.inventory, &audit.inquiry.cluster);
     audit_report_init(&audit.report);
-    int rc = run(&audit, arguments, &err);
-    bool is_bad = has_failed(&audit);
+    int rc = run(&audit, arguments, err);
+    bool is_bad = findings_fail(&audit.report.findings);
     audit_report_dispose(&audit.report);
     inventory_dispose(&audit.inventory);
+    inquiry_close(&audit.inquiry);
     config_free(audit.config);
     if (rc < 0)
-        return command_fail(&err);
+        return rc;
     return is_bad ? EXIT_NO : EXIT_DONE;
 }

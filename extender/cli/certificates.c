@@ -9,11 +9,10 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 #include "config/base/quantity.h"
-#include "extender/certificates/folder.h"
-#include "extender/certificates/secrets.h"
-#include "extender/certificates/webhook.h"
 #include "extender/cli/commands.h"
-#include "extender/report/render.h"
+#include "extender/commands/certificates/folder.h"
+#include "extender/commands/certificates/secrets.h"
+#include "extender/report/fields.h"
 #include "extender/report/sheet.h"
 
 #define LIFE           "8760h"
@@ -105,12 +104,10 @@ static int read_arguments(struct run *run, struct error *err)
 
     if (arguments->output != NULL && (arguments->kubeconfig != NULL || arguments->context != NULL))
         problem = "--output and --kubeconfig: give only one of them";
-    else if (arguments->format != NULL &&
-             (!render_format_parse(&run->format, arguments->format) || run->format == OUTPUT_WIDE))
+    else if (!output_format_parse(&run->format, arguments->format, OUTPUTS_PLAIN))
         problem = "--format: expected table, json or yaml";
     if (problem != NULL)
-        return error_set(err, ERROR_INVALID,
-                         "certificates: %s (see claimguard certificates --help)", problem);
+        return command_misused("certificates", problem, err);
     if (read_times(&run->terms, arguments, err) < 0)
         return err->code;
     return read_hosts(&run->terms.hosts, arguments,
@@ -156,7 +153,7 @@ static void add_webhook(struct run *run, const struct webhook_configuration *web
     if (webhook->wrong_count != 0)
         (void)snprintf(run->webhook_reason, sizeof run->webhook_reason,
                        "the caBundle of %zu of %zu was another one", webhook->wrong_count,
-                       webhook->count);
+                       webhook->webhooks.count);
     else if (webhook->refusal.code != 0)
         (void)snprintf(run->webhook_reason, sizeof run->webhook_reason, "%s",
                        webhook->refusal.message);
@@ -188,20 +185,21 @@ static bool print_table(const struct run *run)
 
 static bool print_values(const struct run *run)
 {
-    struct render *render = render_new(run->format, true);
-    bool ok = render != NULL;
+    struct fields out;
 
-    for (size_t i = 0; i < run->line_count && ok; i++) {
+    fields_begin(&out, run->format, stdout);
+    fields_open_results(&out);
+    for (size_t i = 0; i < run->line_count; i++) {
         const struct line *line = &run->lines[i];
-        json_t *value =
-            json_pack("{s:s,s:s,s:s,s:s,s:s}", "name", line->name, "action", line->action,
-                      "notAfter", line->until, "where", line->where, "reason", line->reason);
-        ok = value != NULL && render_put(render, value);
-        json_decref(value);
+        fields_open(&out, NULL, '{');
+        fields_text(&out, "name", slice_of(line->name));
+        fields_text(&out, "action", slice_of(line->action));
+        fields_text(&out, "notAfter", slice_of(line->until));
+        fields_text(&out, "where", slice_of(line->where));
+        fields_text(&out, "reason", slice_of(line->reason));
+        fields_close(&out);
     }
-    if (render != NULL)
-        ok = render_finish(render) && ok;
-    return ok;
+    return fields_end(&out);
 }
 
 static int print_lines(struct run *run, struct error *err)
@@ -278,21 +276,17 @@ static int refresh_cluster(struct run *run, struct error *err)
     return rc;
 }
 
-int command_certificates(const struct arguments *arguments)
+int command_certificates(const struct arguments *arguments, struct error *err)
 {
     struct run *run = calloc(1, sizeof *run);
-    struct error err = {0};
-    int rc;
 
-    if (run == NULL) {
-        (void)error_no_memory(&err);
-        return command_fail(&err);
-    }
+    if (run == NULL)
+        return error_no_memory(err);
     run->arguments = arguments;
-    rc = read_arguments(run, &err);
+    int rc = read_arguments(run, err);
     if (rc == 0)
-        rc = arguments->output != NULL ? refresh_folder(run, &err) : refresh_cluster(run, &err);
+        rc = arguments->output != NULL ? refresh_folder(run, err) : refresh_cluster(run, err);
     certificates_wipe(&run->certificates);
     free(run);
-    return rc < 0 ? command_fail(&err) : EXIT_DONE;
+    return rc;
 }

@@ -1,26 +1,35 @@
-#include "extender/cli/command_table.h"
+#include "extender/cli/commands.h"
 
 #include <string.h>
 
 #define AT(member) offsetof(struct arguments, member)
-#define HELP_FLAG \
-    "help", 'h', FLAG_SWITCH, offsetof(struct arguments, help), NULL, NULL, "show this help"
+#define HELP_FLAG  "help", 'h', FLAG_SWITCH, AT(help), NULL, NULL, "show this help"
 #define CONFIG_FLAG \
-    "config", 'c', FLAG_TEXT, offsetof(struct arguments, config), "FILE|FOLDER", VALUES_FILES, \
+    "config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES, \
         "configuration file, or a folder of them (without it: the defaults)"
 #define SNAPSHOT_FLAG \
-    "snapshot", 's', FLAG_TEXT, offsetof(struct arguments, snapshot), "FILE", VALUES_FILES, \
+    "snapshot", 's', FLAG_TEXT, AT(snapshot), "FILE", VALUES_FILES, \
         "cluster snapshot in JSON or YAML: a file, a directory, or - for standard input"
 #define KUBECONFIG_FLAG \
-    "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", VALUES_FILES, \
+    "kubeconfig", 'k', FLAG_TEXT, AT(kubeconfig), "FILE", VALUES_FILES, \
         "kubeconfig of the cluster (without it: $KUBECONFIG, or the pod's service account)"
 #define CLUSTER_KUBECONFIG_FLAG \
-    "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", VALUES_FILES, \
+    "kubeconfig", 'k', FLAG_TEXT, AT(kubeconfig), "FILE", VALUES_FILES, \
         "kubeconfig of the cluster (without it: $KUBECONFIG, the pod's service account, or " \
         "~/.kube/config)"
 #define CONTEXT_FLAG \
-    "context", '\0', FLAG_TEXT, offsetof(struct arguments, context), "NAME", VALUES_CONTEXTS, \
+    "context", '\0', FLAG_TEXT, AT(context), "NAME", VALUES_CONTEXTS, \
         "context of the kubeconfig, instead of its current one"
+#define NAMESPACE_FLAG(help_) "namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES, help_
+#define ALL_NAMESPACES_FLAG(help_) \
+    "all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL, help_
+#define OUTPUT_FLAG \
+    "output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml", \
+        "table (default), json or yaml"
+#define FAIL_ON_FLAG \
+    "fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never", \
+        "exit with 1 for findings of that level or a higher one: error, warning (default), note " \
+        "or never"
 
 static const struct flag serve_flags[] = {
     {CONFIG_FLAG},
@@ -36,7 +45,7 @@ static const struct flag serve_flags[] = {
     {"log-format", '\0', FLAG_TEXT, AT(log_format), "FORMAT", "text json",
      "text (default) or json"},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 static const struct flag dry_run_flags[] = {
     {SNAPSHOT_FLAG},
@@ -44,63 +53,55 @@ static const struct flag dry_run_flags[] = {
      "pod to check: a pod of the snapshot, or a manifest (- for standard input)"},
     {"all-pending", 'a', FLAG_SWITCH, AT(all_pending), NULL, NULL,
      "check each pod of the snapshot that is not assigned to a node"},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
-     "namespace of --pod NAME; with --all-pending: only its pods (default: all)"},
+    {NAMESPACE_FLAG("namespace of --pod NAME; with --all-pending: only its pods (default: all)")},
     {"node", '\0', FLAG_NAMES, 0, "NAME", VALUES_NODES, "check this node only; may be repeated"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table wide json yaml",
      "table (default), wide, json or yaml"},
     {CONFIG_FLAG},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 static const struct flag who_flags[] = {
     {SNAPSHOT_FLAG},
     {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
-     "namespace of the claims (default: that of the context)"},
-    {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL,
-     "claims of these names in all namespaces"},
+    {NAMESPACE_FLAG("namespace of the claims (default: that of the context)")},
+    {ALL_NAMESPACES_FLAG("claims of these names in all namespaces")},
     {"all", 'a', FLAG_SWITCH, AT(all), NULL, NULL,
      "each claim that a pod waits for, the longest wait first"},
     {"watch", 'w', FLAG_SWITCH, AT(watch), NULL, NULL,
      "follow a live cluster, and show each change, until interrupted"},
-    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
-     "table (default), json or yaml"},
+    {CONFIG_FLAG},
+    {OUTPUT_FLAG},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 static const struct flag why_flags[] = {
     {SNAPSHOT_FLAG},
     {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
-     "namespace of the pods (default: that of the context)"},
-    {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL,
-     "pods of these names in all namespaces"},
+    {NAMESPACE_FLAG("namespace of the pods (default: that of the context)")},
+    {ALL_NAMESPACES_FLAG("pods of these names in all namespaces")},
     {CONFIG_FLAG},
-    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
-     "table (default), json or yaml"},
+    {OUTPUT_FLAG},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 static const struct flag snapshot_flags[] = {
     {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
-     "only objects of this namespace, and what has none (default: all)"},
+    {NAMESPACE_FLAG("only objects of this namespace, and what has none (default: all)")},
     {"output", 'o', FLAG_TEXT, AT(output), "FILE", VALUES_FILES,
      "file to write; - (default): standard output"},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 static const struct flag certificates_flags[] = {
     {"output", 'o', FLAG_TEXT, AT(output), "FOLDER", VALUES_FOLDERS,
      "write PEM files into this folder, and ask no cluster"},
     {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
-     "claimguard's namespace (default: claimguard)"},
+    {NAMESPACE_FLAG("claimguard's namespace (default: claimguard)")},
     {"host", '\0', FLAG_NAMES, 0, "NAME", NULL,
      "one more DNS name or IP address of the server; may be repeated"},
     {"life", '\0', FLAG_TEXT, AT(life), "DURATION", NULL,
@@ -113,7 +114,7 @@ static const struct flag certificates_flags[] = {
     {"format", 'f', FLAG_TEXT, AT(format), "FORMAT", "table json yaml",
      "table (default), json or yaml"},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 static const struct flag audit_flags[] = {
     {"config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES,
@@ -121,14 +122,12 @@ static const struct flag audit_flags[] = {
     {SNAPSHOT_FLAG},
     {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
-     "only this namespace, which is also that of objects without one (default: all)"},
-    {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL, "all namespaces"},
+    {NAMESPACE_FLAG(
+        "only this namespace, which is also that of objects without one (default: all)")},
+    {ALL_NAMESPACES_FLAG("all namespaces")},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml sarif junit",
      "table (default), json, yaml, sarif or junit"},
-    {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
-     "exit with 1 for findings of that level or a higher one: error, warning (default), note or "
-     "never"},
+    {FAIL_ON_FLAG},
     {"disable", '\0', FLAG_NAMES, 0, "CODE,...", VALUES_AUDIT_CODES,
      "without these rules; may be repeated"},
     {"schedulers", '\0', FLAG_TEXT, AT(schedulers), "NAME,...", NULL,
@@ -136,7 +135,7 @@ static const struct flag audit_flags[] = {
     {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", VALUES_AUDIT_RULES,
      "print the page of this rule, or of all rules, and exit"},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 static const struct flag doctor_flags[] = {
     {"scheduler-config", '\0', FLAG_NAMES, 0, "FILE|URL", VALUES_FILES,
@@ -147,27 +146,23 @@ static const struct flag doctor_flags[] = {
     {SNAPSHOT_FLAG},
     {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
-     "claimguard's namespace (default: claimguard)"},
-    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
-     "table (default), json or yaml"},
+    {NAMESPACE_FLAG("claimguard's namespace (default: claimguard)")},
+    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml sarif junit",
+     "table (default), json, yaml, sarif or junit"},
     {"probe", '\0', FLAG_SWITCH, AT(probe), NULL, NULL,
      "also call claimguard at urlPrefix from this machine, with the scheduler's certificates"},
-    {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
-     "exit with 1 for findings of that level or a higher one: error, warning (default), note or "
-     "never"},
+    {FAIL_ON_FLAG},
     {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", VALUES_DOCTOR_RULES,
      "print the page of a rule, or of \"all\", and check nothing"},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 static const struct flag version_flags[] = {
-    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
-     "table (default), json or yaml"},
+    {OUTPUT_FLAG},
     {HELP_FLAG},
-    {NULL, 0, 0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
-static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL, NULL}};
+static const struct flag plain_flags[] = {{HELP_FLAG}, {.name = NULL}};
 
 const struct command command_table[] = {
     {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE|FOLDER] ...",
@@ -199,15 +194,16 @@ const struct command command_table[] = {
      dry_run_flags, NULL, NULL, command_dry_run},
     {"audit", "[FILE|FOLDER... | --snapshot FILE | --kubeconfig FILE] [-o FORMAT] ...",
      "find claims and workloads that wait, or will wait, for ever",
-     "Reads manifests, rendered charts, a snapshot, or a live cluster, and applies the rules that\n"
+     "Reads manifests, charts, a snapshot, or a live cluster, and applies the rules that\n"
      "--explain all prints. In a repository, before a rollout:\n"
-     "    helm template charts/web | claimguard audit -\n"
+     "    helm template charts/web -f prod.yaml | claimguard audit -\n"
      "    claimguard audit deploy/ -o sarif --fail-on never > claimguard.sarif\n"
      "An object with the annotation claimguard.io/audit-ignore: \"CG102: reason\" is not reported\n"
      "for that rule. What the input does not have is not known, and is never reported as wrong.\n"
      "Without files, the cluster is that of --kubeconfig, of $KUBECONFIG, of the pod's service\n"
      "account, or of ~/.kube/config.\n"
-     "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage or input.\n",
+     "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage, or something was\n"
+     "not read.\n",
      audit_flags, "[FILE|FOLDER...]", VALUES_FILES, command_audit},
     {"who", "(CLAIM... | --all) [--snapshot FILE | --watch] [-n NAME | -A] [-o FORMAT] ...",
      "show who holds a claim, who waits for it, and what would free it",
@@ -264,7 +260,7 @@ const struct command command_table[] = {
      "Prints the version, the git revision, and which version of the configuration file it reads\n"
      "(-o json, -o yaml).\n",
      version_flags, NULL, NULL, command_version},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+    {.name = NULL},
 };
 
 const struct command *command_find(const char *name)

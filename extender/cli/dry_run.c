@@ -6,19 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/cluster/priority_class.h"
-#include "config/base/printable.h"
+#include "config/base/text.h"
 #include "config/config.h"
-#include "extender/bind/deferral.h"
 #include "extender/cli/commands.h"
-#include "extender/inquiry/load.h"
+#include "extender/commands/inquiry/places.h"
 #include "extender/report/explain.h"
-#include "extender/report/render.h"
+#include "extender/serving/bind/deferral.h"
 
-enum { DRY_RUN_ARENA_BYTES_MAX = 64 * 1024 * 1024, ORPHANS_BYTES_MAX = 256 * 1024 * 1024 };
+enum {
+    DRY_RUN_ARENA_BYTES_MAX = 64 * 1024 * 1024,
+    ORPHANS_BYTES_MAX = 256 * 1024 * 1024,
+    TEXTS_BYTES_MAX = 1 << 30,
+};
 
 struct dry_run {
-    struct cluster cluster;
+    struct inquiry inquiry; /* of the snapshot */
+    struct places places;
+    struct arena texts; /* of these */
     struct config *config;
     struct slice *nodes; /* their names, sorted if they are from the snapshot */
     size_t node_count;
@@ -33,14 +37,14 @@ struct dry_run {
 /* The nodes to check: those of --node, or all nodes of the snapshot. */
 static int choose_nodes(struct dry_run *run, const struct arguments *arguments, struct error *err)
 {
-    size_t most = arguments->name_count + run->cluster.counts[KIND_NODE];
+    size_t most = arguments->name_count + run->inquiry.cluster.counts[KIND_NODE];
 
     run->nodes = calloc(most + 1, sizeof *run->nodes);
     if (run->nodes == NULL)
         return error_no_memory(err);
     for (size_t i = 0; i < arguments->name_count; i++) {
         struct slice name = slice_of(arguments->names[i]);
-        if (cluster_find_node(&run->cluster, name) == NULL)
+        if (cluster_find_node(&run->inquiry.cluster, name) == NULL)
             return error_set(err, ERROR_NOT_FOUND, "--node %s: no such node in %s",
                              arguments->names[i], arguments->snapshot);
         run->nodes[run->node_count++] = name;
@@ -48,25 +52,23 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
     if (arguments->name_count != 0)
         return 0;
     struct table_walk walk = {.at = 0};
-    for (const struct node *node; (node = cluster_next_node(&run->cluster, &walk)) != NULL;)
+    for (const struct node *node; (node = cluster_next_node(&run->inquiry.cluster, &walk)) != NULL;)
         if (node->exists)
             run->nodes[run->node_count++] = name_slice(node->name);
     qsort(run->nodes, run->node_count, sizeof *run->nodes, slice_order);
     return 0;
 }
 
-/* Adds what is assumed about this pod, and about the snapshot, to the result's warnings. False
- * without memory. */
-static bool put_warnings(const struct dry_run *run, struct slice warning, const json_t *result)
+/* Adds what is assumed about this pod, and about the snapshot, to the warnings. */
+static void add_assumptions(const struct dry_run *run, struct slice warning,
+                            struct slice out[static LOAD_WARNINGS_MAX + 1],
+                            struct explained *explained)
 {
-    json_t *warnings = json_object_get(result, "warnings");
-    int rc = 0;
-
+    explained->assumptions = out;
     if (warning.len != 0)
-        rc = json_array_append_new(warnings, json_stringn(warning.ptr, warning.len));
+        out[explained->assumption_count++] = warning;
     for (size_t i = 0; i < run->warning_count; i++)
-        rc |= json_array_append_new(warnings, json_string(run->warnings[i]));
-    return rc == 0;
+        out[explained->assumption_count++] = slice_of(run->warnings[i]);
 }
 
 static void show_snapshot_warning(const struct dry_run *run, const char *warning)
@@ -94,23 +96,22 @@ static bool show_warning(const struct pod_object *pod, struct slice warning)
 static int evaluate(struct dry_run *run, const struct pod_object *pod, struct slice warning,
                     struct arena *arena, struct error *err)
 {
-    struct view view = {.cluster = &run->cluster, .config = run->config};
+    struct placement placement;
+    struct view view = {
+        .cluster = &run->inquiry.cluster, .config = run->config, .placement = &placement};
     struct explained_nodes nodes = {run->nodes, run->node_count, run->format != OUTPUT_TABLE};
-    json_t *result = explain_pod(&view, pod, &nodes, arena);
-
+    struct slice assumptions[LOAD_WARNINGS_MAX + 1];
+    struct explained explained;
     bool is_data = run->format == OUTPUT_JSON || run->format == OUTPUT_YAML;
-    if (result != NULL &&
-        !(is_data ? put_warnings(run, warning, result) : show_warning(pod, warning))) {
-        json_decref(result);
-        result = NULL;
-    }
-    if (result == NULL)
+
+    if (!places_find(&run->places, pod, arena, &placement) ||
+        !explain_pod(&explained, &view, pod, &nodes, arena) ||
+        (!is_data && !show_warning(pod, warning)))
         return error_no_memory(err);
-    if (!json_is_true(json_object_get(result, "schedulable")))
-        run->all_schedulable = false;
-    bool ok = render_put(run->render, result);
-    json_decref(result);
-    return ok ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
+    if (is_data)
+        add_assumptions(run, warning, assumptions, &explained);
+    run->all_schedulable = run->all_schedulable && explained_is_schedulable(&explained);
+    return command_printed(render_put(run->render, &explained), err);
 }
 
 /* What is to know about a pod of the snapshot; empty: nothing. */
@@ -152,14 +153,14 @@ static int compare_pods(const void *a, const void *b)
 /* ns: only of this namespace; NULL: of all. */
 static int evaluate_pending(struct dry_run *run, const char *ns, struct error *err)
 {
-    const struct pod **pods = calloc(run->cluster.counts[KIND_POD] + 1, sizeof *pods);
+    const struct pod **pods = calloc(run->inquiry.cluster.counts[KIND_POD] + 1, sizeof *pods);
     size_t count = 0;
     struct table_walk walk = {.at = 0};
     int rc = 0;
 
     if (pods == NULL)
         return error_no_memory(err);
-    for (const struct pod *pod; (pod = cluster_next_pod(&run->cluster, &walk)) != NULL;)
+    for (const struct pod *pod; (pod = cluster_next_pod(&run->inquiry.cluster, &walk)) != NULL;)
         if (!pod_is_assigned(pod) && !pod->is_terminal &&
             (ns == NULL || slice_equal(name_text(pod->ns), slice_of(ns))))
             pods[count++] = pod;
@@ -194,7 +195,7 @@ static int evaluate_manifest(struct dry_run *run, struct pod_object pod, struct 
 {
     struct slice warning = {"", 0};
     struct priority_class class;
-    bool is_known = priority_class_find(&run->cluster, pod.priority_class, &class);
+    bool is_known = priority_class_find(&run->inquiry.cluster, pod.priority_class, &class);
 
     if (!pod.has_priority && !is_known)
         warning = arena_printf(arena,
@@ -206,7 +207,7 @@ static int evaluate_manifest(struct dry_run *run, struct pod_object pod, struct 
         pod.preemption_policy = SLICE("Never");
     if (!pod.has_priority)
         pod.priority = class.value;
-    if (load_lacks_drivers(&run->cluster, pod.mounts))
+    if (load_lacks_drivers(&run->inquiry.cluster, pod.mounts))
         warn_of_drivers(run);
     return warning.ptr == NULL ? error_no_memory(err) : evaluate(run, &pod, warning, arena, err);
 }
@@ -247,8 +248,9 @@ static const struct pod *find_pod(const struct dry_run *run, const char *ns, con
     const char *slash = strchr(name, '/');
 
     if (slash == NULL)
-        return ns == NULL ? NULL : cluster_find_pod(&run->cluster, slice_of(ns), slice_of(name));
-    return cluster_find_pod(&run->cluster, (struct slice){name, (size_t)(slash - name)},
+        return ns == NULL ? NULL
+                          : cluster_find_pod(&run->inquiry.cluster, slice_of(ns), slice_of(name));
+    return cluster_find_pod(&run->inquiry.cluster, (struct slice){name, (size_t)(slash - name)},
                             slice_of(slash + 1));
 }
 
@@ -276,21 +278,19 @@ static int check_arguments(const struct arguments *arguments, enum output_format
 {
     const char *problem = NULL;
 
-    *format = OUTPUT_TABLE;
     if (arguments->snapshot == NULL)
         problem = "--snapshot is missing";
     else if (arguments->pod == NULL && !arguments->all_pending)
         problem = "give --pod or --all-pending";
     else if (arguments->pod != NULL && arguments->all_pending)
         problem = "--pod and --all-pending: give only one of them";
-    else if (arguments->output != NULL && !render_format_parse(format, arguments->output))
+    else if (arguments->output != NULL &&
+             !output_format_parse(format, arguments->output, OUTPUTS_PLAIN | 1U << OUTPUT_WIDE))
         problem = "--output: expected table, wide, json or yaml";
     else if (arguments->pod != NULL && strcmp(arguments->pod, "-") == 0 &&
              strcmp(arguments->snapshot, "-") == 0)
         problem = "only one of --snapshot and --pod can be standard input";
-    if (problem == NULL)
-        return 0;
-    return error_set(err, ERROR_INVALID, "dry-run: %s (see claimguard dry-run --help)", problem);
+    return problem == NULL ? 0 : command_misused("dry-run", problem, err);
 }
 
 /* Keeps the line breaks. */
@@ -310,7 +310,7 @@ static void make_lines_printable(char *lines)
  * is downgraded (docs/deferfsmount.md). */
 static void show_orphans(const struct dry_run *run)
 {
-    struct view view = {.cluster = &run->cluster, .config = run->config};
+    struct view view = {.cluster = &run->inquiry.cluster, .config = run->config};
     struct buf lines;
 
     buf_init(&lines, ORPHANS_BYTES_MAX);
@@ -327,9 +327,11 @@ static void show_orphans(const struct dry_run *run)
 }
 
 /* Prints notes about the whole snapshot to stderr, because standard output is for the results. */
-static void show_notes(struct dry_run *run, const struct load_report *report)
+static void show_notes(struct dry_run *run)
 {
-    run->warning_count = load_warnings(&run->cluster, report, run->warnings);
+    const struct load_report *report = &run->inquiry.report;
+
+    run->warning_count = load_warnings(&run->inquiry.cluster, report, run->warnings);
     if (report->source.skipped != 0)
         (void)fprintf(stderr, "claimguard: %s: skipped %zu object%s of other kinds\n",
                       run->snapshot, report->source.skipped,
@@ -339,14 +341,21 @@ static void show_notes(struct dry_run *run, const struct load_report *report)
     show_orphans(run);
 }
 
+/* What places.h reads. */
+static bool keeps(void *context, const struct object *object)
+{
+    (void)context;
+    return object->kind == KIND_NODE || object->kind == KIND_CLAIM || object->kind == KIND_VOLUME ||
+           object->kind == KIND_STORAGE_CLASS;
+}
+
 static int run_all(struct dry_run *run, const struct arguments *arguments, struct error *err)
 {
-    struct load_report report;
+    const struct inquiry_wish wish = {.keeps = keeps};
 
-    if (load_snapshot(&run->cluster, arguments->snapshot, NULL, &report, err) < 0 ||
-        choose_nodes(run, arguments, err) < 0)
+    if (inquiry_read(&run->inquiry, &wish, err) < 0 || choose_nodes(run, arguments, err) < 0)
         return err->code;
-    show_notes(run, &report);
+    show_notes(run);
     run->render = render_new(run->format, arguments->all_pending);
     if (run->render == NULL)
         return error_no_memory(err);
@@ -356,27 +365,28 @@ static int run_all(struct dry_run *run, const struct arguments *arguments, struc
         render_discard(run->render);
         return rc;
     }
-    return render_finish(run->render)
-               ? 0
-               : error_system(err, errno == 0 ? EIO : errno, "standard output");
+    return command_printed(render_finish(run->render), err);
 }
 
-int command_dry_run(const struct arguments *arguments)
+int command_dry_run(const struct arguments *arguments, struct error *err)
 {
     struct dry_run run = {.snapshot = arguments->snapshot, .all_schedulable = true};
-    struct error err = {0};
 
-    cluster_init(&run.cluster);
-    run.cluster.keeps_all_mounts = true;
-    int rc = check_arguments(arguments, &run.format, &err);
+    int rc = check_arguments(arguments, &run.format, err);
+    if (rc < 0)
+        return rc;
+    rc = inquiry_open(&run.inquiry, &(struct inquiry_origin){.snapshot = arguments->snapshot}, err);
+    arena_init(&run.texts, TEXTS_BYTES_MAX);
+    run.places = (struct places){.inquiry = &run.inquiry, .arena = &run.texts};
     if (rc == 0)
-        rc = config_load(&run.config, arguments->config, &err);
+        rc = config_load(&run.config, arguments->config, err);
     if (rc == 0)
-        rc = run_all(&run, arguments, &err);
+        rc = run_all(&run, arguments, err);
     free(run.nodes);
-    cluster_dispose(&run.cluster);
+    arena_dispose(&run.texts);
+    inquiry_close(&run.inquiry);
     config_free(run.config);
     if (rc < 0)
-        return command_fail(&err);
+        return rc;
     return run.all_schedulable ? EXIT_DONE : EXIT_NO;
 }

@@ -9,22 +9,23 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cache/client/http_client.h"
-#include "config/base/file_read.h"
+#include "config/base/file.h"
 #include "config/base/log.h"
-#include "extender/bind/agreement_live.h"
-#include "extender/bind/defer_support.h"
 #include "extender/cli/commands.h"
-#include "extender/cli/serve_load.h"
 #include "extender/cli/serve_reload.h"
 #include "extender/cli/services.h"
-#include "extender/http/tls.h"
-#include "extender/live/expiry.h"
-#include "extender/live/handlers.h"
-#include "extender/live/nomination.h"
-#include "extender/preemption/preemption.h"
-#include "extender/server/server.h"
+#include "extender/commands/inquiry/load.h"
+#include "extender/serving/bind/agreement.h"
+#include "extender/serving/bind/deferral.h"
+#include "extender/serving/http/tls.h"
+#include "extender/serving/live/expiry.h"
+#include "extender/serving/live/handlers.h"
+#include "extender/serving/live/nomination.h"
+#include "extender/serving/preemption/preemption.h"
+#include "extender/serving/server/server.h"
 
 enum {
     LOOK_SECONDS = 1,
@@ -188,12 +189,64 @@ static int listen_until_end(struct state *state, struct run *run, struct error *
     return rc;
 }
 
+/* ---- a snapshot ---- */
+
+static int load(struct state *state, const char *path, struct error *err)
+{
+    const char *warnings[LOAD_WARNINGS_MAX];
+    struct load_report report;
+    char objects[24], skipped[24];
+
+    if (load_snapshot(&state->cluster, path, NULL, &report, err) < 0)
+        return err->code;
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        if (state->cluster.counts[kind] != 0)
+            atomic_store(&state->status[kind].last_event_ms, now_ms());
+    (void)snprintf(state->source, sizeof state->source, "snapshot %s", path);
+    (void)snprintf(objects, sizeof objects, "%zu", report.source.objects);
+    (void)snprintf(skipped, sizeof skipped, "%zu", report.source.skipped);
+    log_info("snapshot loaded", LOG_STR("file", path), LOG_STR("objects", objects),
+             LOG_STR("skipped", skipped));
+    size_t count = load_warnings(&state->cluster, &report, warnings);
+    for (size_t i = 0; i < count; i++)
+        log_warn(warnings[i], LOG_STR("file", path));
+    return 0;
+}
+
+static void exit_at_once(int signal)
+{
+    (void)signal;
+    _exit(EXIT_DONE);
+}
+
+/* Loads the snapshot into the state's cluster, and logs what it lacks. Until it is read, SIGTERM
+ * and SIGINT end the process: a snapshot may be a pipe without an end, and nothing is served yet,
+ * so nothing has to be finished. A handler, because the first process of a container ignores
+ * signals without one. */
+static int load_snapshot_or_exit(struct state *state, const char *path, struct error *err)
+{
+    struct sigaction action = {.sa_handler = exit_at_once};
+    sigset_t ends;
+
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
+    int rc = load(state, path, err);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    return rc;
+}
+
 static int serve_snapshot(struct state *state, struct run *run, struct error *err)
 {
-    if (serve_load(state, run->arguments->snapshot, err) < 0)
+    if (load_snapshot_or_exit(state, run->arguments->snapshot, err) < 0)
         return err->code;
     return listen_until_end(state, run, err);
 }
+
+/* ---- a live cluster ---- */
 
 static void follow_agreement(struct state *state, const struct kubeconfig *kubeconfig)
 {
@@ -240,6 +293,8 @@ static int serve_live(struct state *state, struct run *run, struct error *err)
     return rc;
 }
 
+/* ---- the command ---- */
+
 /* Called before any other thread starts, so that all threads block these signals, and only the main
  * thread gets them (sigtimedwait). */
 static void block_signals(sigset_t *signals)
@@ -252,32 +307,31 @@ static void block_signals(sigset_t *signals)
     (void)signal(SIGPIPE, SIG_IGN); /* if a peer closes a connection, the write fails */
 }
 
-int command_serve(const struct arguments *arguments)
+int command_serve(const struct arguments *arguments, struct error *err)
 {
     struct config *config = NULL;
     struct state state;
     struct run run = {.arguments = arguments};
     struct file_mark read_as = file_mark(arguments->config);
-    struct error err = {0};
 
     configure_malloc();
     block_signals(&run.signals);
-    if (configure_log(arguments, &err) < 0 || config_load(&config, arguments->config, &err) < 0)
-        return command_fail(&err);
-    if (check_arguments(arguments, &err) < 0 || services_init(&state, config, &err) < 0) {
+    if (configure_log(arguments, err) < 0 || config_load(&config, arguments->config, err) < 0)
+        return err->code;
+    if (check_arguments(arguments, err) < 0 || services_init(&state, config, err) < 0) {
         config_free(config);
-        return command_fail(&err);
+        return err->code;
     }
     reload_init(&run.reload, arguments, read_as, config);
-    int rc = log_start(&err); /* from now on, a slow reader of the log delays no call */
+    int rc = log_start(err); /* from now on, a slow reader of the log delays no call */
     raise_file_limit(config);
     if (rc == 0)
-        rc = tls_open(&state.tls, &config->server.tls, "server.tls", &err);
+        rc = tls_open(&state.tls, &config->server.tls, "server.tls", err);
     if (rc == 0)
-        rc = reload_open_admission(&state.admission_tls, config, &err);
+        rc = reload_open_admission(&state.admission_tls, config, err);
     if (rc == 0)
-        rc = arguments->snapshot != NULL ? serve_snapshot(&state, &run, &err)
-                                         : serve_live(&state, &run, &err);
+        rc = arguments->snapshot != NULL ? serve_snapshot(&state, &run, err)
+                                         : serve_live(&state, &run, err);
     tls_close(state.tls);
     tls_close(state.admission_tls);
     services_dispose(&state);
@@ -285,5 +339,5 @@ int command_serve(const struct arguments *arguments)
     if (rc == 0)
         log_info("stopped", LOG_NONE);
     log_stop();
-    return rc < 0 ? command_fail(&err) : EXIT_DONE;
+    return rc;
 }

@@ -4,77 +4,58 @@
 #include <string.h>
 
 #include "config/base/log.h"
-#include "extender/http/tls.h"
-#include "extender/live/requeue.h"
-#include "extender/live/wake.h"
+#include "extender/serving/http/tls.h"
+#include "extender/serving/live/requeue.h"
 
-enum { STARTED_WITH_BYTES_MAX = 64 * 1024 };
+enum { FIXED_BYTES_MAX = 64 * 1024 };
 
-/* Writes the values of a configuration that take effect only at a start, to compare them. */
-typedef void put_function(struct buf *out, const struct arguments *arguments,
-                          const struct config *config);
+static const char *const fixed_warnings[FIXED_COUNT] = {
+    [FIXED_ADDRESSES] =
+        "a new server.listen or server.metricsListen takes effect only after a restart",
+    [FIXED_TLS] = "a new server.tls takes effect only after a restart",
+    [FIXED_ADMISSION] = "a new admission.listen or admission.tls takes effect only after a restart",
+};
 
-static void put_addresses(struct buf *out, const struct arguments *arguments,
-                          const struct config *config)
+static void put_lines(struct buf *out, struct slice a, struct slice b)
 {
-    const char *listen = arguments->listen, *metrics_listen = arguments->metrics_listen;
-
-    buf_put(out, listen != NULL ? slice_of(listen) : config->server.listen);
-    buf_put(out, SLICE("\n"));
-    buf_put(out, metrics_listen != NULL ? slice_of(metrics_listen) : config->server.metrics_listen);
+    buf_printf(out, "%.*s\n%.*s\n", SLICE_ARG(a), SLICE_ARG(b));
 }
 
 static void put_files(struct buf *out, const struct tls_files *files)
 {
-    buf_put(out, files->cert);
-    buf_put(out, SLICE("\n"));
-    buf_put(out, files->key);
-    buf_put(out, SLICE("\n"));
+    put_lines(out, files->cert, files->key);
     buf_put(out, files->client_ca);
 }
 
-static void put_tls(struct buf *out, const struct arguments *arguments, const struct config *config)
+/* Writes values of a configuration that take effect only at a start, to compare them. */
+static void put_fixed(struct buf *out, enum fixed_value value, const struct arguments *arguments,
+                      const struct config *config)
 {
-    (void)arguments;
-    put_files(out, &config->server.tls);
-}
+    const char *listen = arguments->listen, *metrics_listen = arguments->metrics_listen;
 
-static void put_admission(struct buf *out, const struct arguments *arguments,
-                          const struct config *config)
-{
-    (void)arguments;
-    buf_put(out, config->admission.listen);
-    buf_put(out, SLICE("\n"));
-    if (config->admission.listen.len != 0)
+    buf_init(out, FIXED_BYTES_MAX);
+    if (value == FIXED_ADDRESSES)
+        put_lines(out, listen != NULL ? slice_of(listen) : config->server.listen,
+                  metrics_listen != NULL ? slice_of(metrics_listen)
+                                         : config->server.metrics_listen);
+    else if (value == FIXED_TLS)
+        put_files(out, &config->server.tls);
+    else if (config->admission.listen.len != 0) {
         put_files(out, &config->admission.tls);
+        buf_put(out, config->admission.listen);
+    }
 }
 
-/* Whether the values differ from those at the start. */
-static bool is_other(const struct reload *reload, const struct config *config, put_function *put,
-                     const struct buf *started_with)
+/* Whether the value differs from that at the start. */
+static bool has_other(const struct reload *reload, const struct config *config,
+                      enum fixed_value value)
 {
     struct buf now;
 
-    buf_init(&now, STARTED_WITH_BYTES_MAX);
-    put(&now, reload->arguments, config);
-    bool differs = !slice_equal(buf_slice(&now), buf_slice(started_with));
+    put_fixed(&now, value, reload->arguments, config);
+    bool differs = !slice_equal(buf_slice(&now), buf_slice(&reload->started_with[value]));
     buf_dispose(&now);
     return differs;
-}
-
-static bool has_other_addresses(const struct reload *reload, const struct config *config)
-{
-    return is_other(reload, config, put_addresses, &reload->addresses);
-}
-
-static bool has_other_tls(const struct reload *reload, const struct config *config)
-{
-    return is_other(reload, config, put_tls, &reload->tls);
-}
-
-static bool has_other_admission(const struct reload *reload, const struct config *config)
-{
-    return is_other(reload, config, put_admission, &reload->admission);
 }
 
 int reload_open_admission(struct tls **out, const struct config *config, struct error *err)
@@ -91,9 +72,9 @@ static int check_files(const struct reload *reload, const struct config *config,
     struct tls *tls = NULL, *admission = NULL;
     int rc = 0;
 
-    if (has_other_tls(reload, config))
+    if (has_other(reload, config, FIXED_TLS))
         rc = tls_open(&tls, &config->server.tls, "server.tls", err);
-    if (rc == 0 && has_other_admission(reload, config))
+    if (rc == 0 && has_other(reload, config, FIXED_ADMISSION))
         rc = reload_open_admission(&admission, config, err);
     tls_close(tls);
     tls_close(admission);
@@ -119,7 +100,7 @@ bool reload_try_next(struct reload *reload, struct state *state)
     reload->next = NULL;
     requeue_all(state->requeue, state->api);
     if (state->api != NULL)
-        wake_all(state);
+        requeue_wake_all(state);
     log_info("configuration reloaded", LOG_STR("file", reload->arguments->config));
     return true;
 }
@@ -158,14 +139,9 @@ void reload_run(struct reload *reload, struct state *state, struct error *refusa
                       LOG_STR("error", err.message));
         return;
     }
-    if (has_other_addresses(reload, config))
-        log_warn("a new server.listen or server.metricsListen takes effect only after a restart",
-                 LOG_STR("file", path));
-    if (has_other_tls(reload, config))
-        log_warn("a new server.tls takes effect only after a restart", LOG_STR("file", path));
-    if (has_other_admission(reload, config))
-        log_warn("a new admission.listen or admission.tls takes effect only after a restart",
-                 LOG_STR("file", path));
+    for (int value = 0; value < FIXED_COUNT; value++)
+        if (has_other(reload, config, (enum fixed_value)value))
+            log_warn(fixed_warnings[value], LOG_STR("file", path));
     config_free(reload->next);
     reload->next = config;
     if (!reload_try_next(reload, state))
@@ -176,18 +152,13 @@ void reload_init(struct reload *reload, const struct arguments *arguments, struc
                  const struct config *config)
 {
     *reload = (struct reload){.arguments = arguments, .read_as = read_as};
-    buf_init(&reload->addresses, STARTED_WITH_BYTES_MAX);
-    put_addresses(&reload->addresses, arguments, config);
-    buf_init(&reload->tls, STARTED_WITH_BYTES_MAX);
-    put_tls(&reload->tls, arguments, config);
-    buf_init(&reload->admission, STARTED_WITH_BYTES_MAX);
-    put_admission(&reload->admission, arguments, config);
+    for (int value = 0; value < FIXED_COUNT; value++)
+        put_fixed(&reload->started_with[value], (enum fixed_value)value, arguments, config);
 }
 
 void reload_dispose(struct reload *reload)
 {
     config_free(reload->next);
-    buf_dispose(&reload->addresses);
-    buf_dispose(&reload->tls);
-    buf_dispose(&reload->admission);
+    for (int value = 0; value < FIXED_COUNT; value++)
+        buf_dispose(&reload->started_with[value]);
 }

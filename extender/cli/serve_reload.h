@@ -8,14 +8,16 @@
 #ifndef EXTENDER_CLI_SERVE_RELOAD_H
 #define EXTENDER_CLI_SERVE_RELOAD_H
 
-#include "config/base/file_mark.h"
+#include "config/base/file.h"
 #include "extender/cli/commands.h"
-#include "extender/state.h"
+#include "extender/serving/state.h"
+
+enum fixed_value { FIXED_ADDRESSES, FIXED_TLS, FIXED_ADMISSION, FIXED_COUNT };
 
 struct reload {
     const struct arguments *arguments;
     struct file_mark read_as;             /* the configuration file just before it was read */
-    struct buf addresses, tls, admission; /* of the configuration at the start */
+    struct buf started_with[FIXED_COUNT]; /* the fixed values at the start, as text */
     struct config *next;                  /* was read, and waits for what it needs; NULL: none */
 };
 

@@ -2,47 +2,50 @@
 
 #include <stdlib.h>
 
-#include "extender/bind/agreement_live.h"
-#include "extender/bind/defer_support.h"
-#include "extender/live/events.h"
-#include "extender/live/nomination.h"
-#include "extender/live/requeue.h"
-#include "extender/live/seen_locks.h"
-#include "extender/live/trials.h"
-#include "extender/preemption/preemption.h"
+#include "extender/serving/bind/agreement.h"
+#include "extender/serving/bind/deferral.h"
+#include "extender/serving/live/evaluate.h"
+#include "extender/serving/live/events.h"
+#include "extender/serving/live/nomination.h"
+#include "extender/serving/live/requeue.h"
+#include "extender/serving/live/seen_locks.h"
+#include "extender/serving/preemption/preemption.h"
 
-static void free_services(struct state *state)
+struct services {
+    struct requeue requeue;
+    struct nominations nominations;
+    struct trials trials;
+    struct events events;
+    struct preemption preemption;
+    struct defer_support defer_support;
+    struct seen_locks seen_locks;
+    struct agreement agreement;
+};
+
+static void publish(struct state *state, struct services *services)
 {
-    free(state->requeue);
-    free(state->nominations);
-    free(state->trials);
-    free(state->events);
-    free(state->preemption);
-    free(state->defer_support);
-    free(state->seen_locks);
-    free(state->agreement);
+    state->services = services;
+    state->requeue = &services->requeue;
+    state->nominations = &services->nominations;
+    state->trials = &services->trials;
+    state->events = &services->events;
+    state->preemption = &services->preemption;
+    state->defer_support = &services->defer_support;
+    state->seen_locks = &services->seen_locks;
+    state->agreement = &services->agreement;
 }
 
 int services_init(struct state *state, struct config *config, struct error *err)
 {
-    if (state_init(state, config, err) < 0)
-        return err->code;
-    state->requeue = calloc(1, sizeof *state->requeue);
-    state->nominations = calloc(1, sizeof *state->nominations);
-    state->trials = calloc(1, sizeof *state->trials);
-    state->events = calloc(1, sizeof *state->events);
-    state->preemption = calloc(1, sizeof *state->preemption);
-    state->defer_support = calloc(1, sizeof *state->defer_support);
-    state->seen_locks = calloc(1, sizeof *state->seen_locks);
-    state->agreement = calloc(1, sizeof *state->agreement);
-    if (state->requeue == NULL || state->nominations == NULL || state->trials == NULL ||
-        state->events == NULL || state->preemption == NULL || state->defer_support == NULL ||
-        state->seen_locks == NULL || state->agreement == NULL) {
-        free_services(state);
-        state->config = NULL; /* the caller still owns it */
-        state_dispose(state);
+    struct services *services = calloc(1, sizeof *services);
+
+    if (services == NULL)
         return error_no_memory(err);
+    if (state_init(state, config, err) < 0) {
+        free(services);
+        return err->code;
     }
+    publish(state, services);
     requeue_init(state->requeue);
     nomination_init(state->nominations);
     trials_init(state->trials);
@@ -59,6 +62,6 @@ void services_dispose(struct state *state)
     events_dispose(state->events);
     preemption_dispose(state->preemption);
     seen_locks_dispose(state->seen_locks);
-    free_services(state);
+    free(state->services);
     state_dispose(state);
 }

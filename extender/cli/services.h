@@ -7,7 +7,7 @@
 #ifndef EXTENDER_CLI_SERVICES_H
 #define EXTENDER_CLI_SERVICES_H
 
-#include "extender/state.h"
+#include "extender/serving/state.h"
 
 /* state_init, and all services.
  * Ownership: services_dispose; it owns config, unless it fails. Errors: ERROR_NO_MEMORY. */

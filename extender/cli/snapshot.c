@@ -10,53 +10,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cache/objects/object_project.h"
+#include "cache/objects/details.h"
 #include "cache/objects/own_object.h"
-#include "cache/watch/lister.h"
-#include "config/base/log.h"
-#include "extender/audit/reading.h"
 #include "extender/cli/commands.h"
-#include "extender/doctor/installation.h"
-#include "extender/state.h"
+#include "extender/commands/audit/reading.h"
+#include "extender/commands/inquiry/inquiry.h"
 
-enum { OBJECT_TEXT_BYTES_MAX = 32 << 20, PROGRESS_MS = 100 };
+enum { OBJECT_TEXT_BYTES_MAX = 32 << 20 };
 
 struct capture {
+    struct inquiry inquiry;
+    struct inquiry_wish wish;
     FILE *file;
     const char *path; /* for error messages */
-    struct slice ns;  /* only of this namespace; empty: of all */
-    struct lister lister;
-    enum kind kind; /* that is being listed */
     struct buf text;
     off_t start;         /* where the objects of this kind begin in the file */
     bool has_item;       /* of the kinds before */
-    bool is_whole;       /* no object of this kind is left out */
     size_t objects;      /* of the kinds before */
     size_t kind_objects; /* of this kind */
-    uint64_t shown_ns;
 };
 
-static void show_progress(struct capture *capture)
-{
-    uint64_t now = monotonic_ns();
-
-    if (!isatty(STDERR_FILENO) || now < capture->shown_ns + PROGRESS_MS * NS_PER_MS)
-        return;
-    capture->shown_ns = now;
-    (void)fprintf(stderr, "\rcapturing %s: %zu (%zu objects in all)\033[K",
-                  kind_resource(capture->kind), capture->kind_objects,
-                  capture->objects + capture->kind_objects);
-}
-
-static void begin_list(void *context, enum kind kind, bool overrides)
+static void begin_list(void *context, enum kind kind)
 {
     struct capture *capture = context;
 
     (void)kind;
-    (void)overrides;
     (void)fseeko(capture->file, capture->start, SEEK_SET);
     capture->kind_objects = 0;
-    capture->is_whole = true;
 }
 
 /* Between the items of the file. */
@@ -66,88 +46,51 @@ static const char *separator(const struct capture *capture)
 }
 
 /* Also says that there are no more, so that a kind without objects is no gap. */
-static void end_list(void *context, enum kind kind, uint64_t version)
+static void end_list(void *context, enum kind kind, bool is_whole)
 {
     struct capture *capture = context;
 
-    (void)version;
-    if (capture->is_whole)
+    if (is_whole)
         (void)fprintf(capture->file,
                       "%s{\"apiVersion\":\"" OWN_API_VERSION
                       "\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"}}",
                       separator(capture), own_kind_text(OWN_LISTED_RESOURCE), kind_resource(kind));
-    capture->has_item = capture->has_item || capture->is_whole || capture->kind_objects != 0;
+    capture->has_item = capture->has_item || is_whole || capture->kind_objects != 0;
     capture->objects += capture->kind_objects;
     capture->kind_objects = 0;
     capture->start = ftello(capture->file);
 }
 
-static int take(void *context, enum watch_change change, const struct object *object,
-                struct slice text, struct error *err)
+/* The snapshot is of use without the kind: a command that misses it says so. Of a namespace, few
+ * people may list nodes. */
+static void report_missing(void *context, const struct error *err)
+{
+    (void)context;
+    (void)fprintf(stderr, "claimguard: %s; captured without them\n", err->message);
+}
+
+static int take(void *context, const struct source_text *text, const struct object *object,
+                struct error *err)
 {
     struct capture *capture = context;
-    const struct project_readers more = {
-        {reading_table(object->kind), installation_table(object->kind)}};
+    const struct pull_table more = reading_table(object->kind);
 
-    (void)change;
     buf_reset(&capture->text, OBJECT_TEXT_BYTES_MAX);
     buf_put(&capture->text, slice_of(separator(capture)));
-    if (object_project(text, object->kind, &more, &capture->text, err) < 0)
+    if (object_project(text->text, object->kind, &more, &capture->text, err) < 0)
         return err->code;
     if (fwrite(capture->text.bytes, 1, capture->text.len, capture->file) != capture->text.len)
         return error_system(err, errno, "%s", capture->path);
     capture->kind_objects++;
-    show_progress(capture);
-    return 0;
-}
-
-/* reflector_sink: an object that could not be decoded. The reflector counts it; it is left out. */
-static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
-{
-    ((struct capture *)context)->is_whole = false;
-    (void)kind;
-    (void)ns;
-    (void)name;
-}
-
-/* reflector_sink: the capture has none of that kind. */
-static void unserved(void *context, enum kind kind)
-{
-    (void)context;
-    (void)kind;
-}
-
-/* Whether these credentials may not list the kind, but the snapshot is of use without it: a command
- * that misses it says so. Of a namespace, few people may list nodes. */
-static bool is_left_out(const struct capture *capture, enum kind kind, const struct error *err)
-{
-    if (capture->lister.status != 403 || kind == KIND_POD || kind == KIND_CLAIM)
-        return false;
-    (void)fprintf(stderr, "claimguard: %s; captured without them\n", err->message);
-    return true;
-}
-
-static int capture_kind(struct capture *capture, enum kind kind, struct error *err)
-{
-    const struct reflector_sink sink = {capture, begin_list, end_list, take, keep, unserved};
-
-    capture->kind = kind;
-    int rc = lister_list(&capture->lister, kind, capture->ns, &sink, err);
-    return rc < 0 && is_left_out(capture, kind, err) ? 0 : rc;
+    return 1;
 }
 
 static int capture_all(struct capture *capture, struct error *err)
 {
-    int rc = 0;
-
     (void)fputs("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[", capture->file);
     capture->start = ftello(capture->file);
-    for (int kind = 0; kind < KIND_COUNT && rc == 0; kind++)
-        rc = capture_kind(capture, (enum kind)kind, err);
-    if (isatty(STDERR_FILENO))
-        (void)fputs("\r\033[K", stderr);
-    if (rc < 0)
-        return rc;
+    if (inquiry_read(&capture->inquiry, &capture->wish, err) < 0)
+        return err->code;
     (void)fseeko(capture->file, capture->start, SEEK_SET);
     (void)fputs("\n]}\n", capture->file);
     if (fflush(capture->file) != 0 ||
@@ -226,43 +169,33 @@ static int write_somewhere(struct capture *capture, const char *path, struct err
     return rc;
 }
 
-static int write_snapshot(const struct kubeconfig *kubeconfig, const struct arguments *arguments,
-                          struct error *err)
+int command_snapshot(const struct arguments *arguments, struct error *err)
 {
     const char *path = arguments->output;
     bool to_stdout = path == NULL || strcmp(path, "-") == 0;
+    const struct inquiry_origin origin = {.kubeconfig = arguments->kubeconfig,
+                                          .context = arguments->context};
     struct capture capture = {.path = to_stdout ? "standard output" : path,
-                              .ns = slice_of(arguments->ns),
-                              .lister.server = kubeconfig->server};
+                              .wish = {.kinds = (1U << KIND_COUNT) - 1,
+                                       .ns = slice_of(arguments->ns),
+                                       .text_sink = take,
+                                       .context = &capture,
+                                       .list_begins = begin_list,
+                                       .list_ends = end_list,
+                                       .list_is_forbidden = report_missing,
+                                       .stores_nothing = true}};
 
     buf_init(&capture.text, OBJECT_TEXT_BYTES_MAX);
-    int rc = http_client_new(&capture.lister.client, kubeconfig, err);
+    int rc = inquiry_open(&capture.inquiry, &origin, err);
     if (rc == 0)
         rc = write_somewhere(&capture, path, err);
     if (rc == 0)
         (void)fprintf(stderr, "claimguard: captured %zu objects into %s\n", capture.objects,
                       capture.path);
-    if (rc == 0 && capture.lister.left_out != 0)
+    if (rc == 0 && capture.inquiry.left_out != 0)
         (void)fprintf(stderr, "claimguard: %llu objects could not be decoded and are left out\n",
-                      (unsigned long long)capture.lister.left_out);
+                      (unsigned long long)capture.inquiry.left_out);
     buf_dispose(&capture.text);
-    http_client_free(capture.lister.client);
+    inquiry_close(&capture.inquiry);
     return rc;
-}
-
-int command_snapshot(const struct arguments *arguments)
-{
-    struct kubeconfig *kubeconfig = NULL;
-    struct error err = {0};
-
-    log_configure(LOG_ERROR, LOG_TEXT); /* this file reports the result itself */
-    if (kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, true, &err) < 0 ||
-        http_client_global_init(&err) < 0) {
-        kubeconfig_free(kubeconfig);
-        return command_fail(&err);
-    }
-    int rc = write_snapshot(kubeconfig, arguments, &err);
-    http_client_global_cleanup();
-    kubeconfig_free(kubeconfig);
-    return rc < 0 ? command_fail(&err) : EXIT_DONE;
 }

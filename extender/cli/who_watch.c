@@ -1,22 +1,23 @@
 #include "extender/cli/who_watch.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "config/base/clock.h"
-#include "config/base/printable.h"
-#include "extender/inquiry/inquiry_follow.h"
-#include "extender/report/value.h"
+#include "config/base/text.h"
+#include "extender/commands/inquiry/inquiry_follow.h"
+#include "extender/commands/who/who_claim.h"
 
-enum { LINE_BYTES_MAX = 64 * 1024, TIME_BYTES_MAX = 64 };
+enum { LINE_BYTES_MAX = 64 * 1024, TIME_BYTES_MAX = 64, ANSWER_BYTES_MAX = 1 << 30 };
 
 struct watching {
     const struct who_watch *watch;
-    json_t *last;   /* the answer before; NULL: there is none */
-    json_t *claims; /* those of it, by NAMESPACE/NAME */
+    struct buf last; /* the answer before, as JSON; empty: there is none */
+    json_t *states;  /* of its claims, in words, by NAMESPACE/NAME */
     bool is_terminal;
     bool is_unread; /* nobody reads standard output */
 };
@@ -53,67 +54,62 @@ static bool is_over(void *context)
 /* ---- lines ---- */
 
 /* "db-1 and 2 more" */
-static void put_names(struct buf *line, const json_t *pods)
+static void put_names(struct buf *line, const struct who_pod *pods, size_t count)
 {
-    buf_put(line, slice_of(value_string(json_array_get(pods, 0), "name")));
-    if (json_array_size(pods) > 1)
-        buf_printf(line, " and %zu more", json_array_size(pods) - 1);
+    buf_put(line, pod_name(pods[0].pod));
+    if (count > 1)
+        buf_printf(line, " and %zu more", count - 1);
 }
 
 /* "held by db-0 on node-1, Terminating; web-1 and 2 more wait" */
-static void put_state(struct buf *line, const json_t *claim)
+static void put_state(struct buf *line, const struct who_claim *claim)
 {
-    const json_t *holders = json_object_get(claim, "heldBy");
-    const json_t *waiters = json_object_get(claim, "waiting");
-    const json_t *attachment = json_array_get(json_object_get(claim, "attachments"), 0);
-    const json_t *holder = json_array_get(holders, 0);
-    size_t waiting = json_array_size(waiters);
-
-    if (!json_is_true(json_object_get(claim, "found")))
+    if (!claim->claim->exists)
         buf_put(line, SLICE("does not exist; "));
     buf_put(line, SLICE("held by "));
-    if (holder == NULL) {
+    if (claim->holder_count == 0) {
         buf_put(line, SLICE("no pod"));
     } else {
-        put_names(line, holders);
-        buf_printf(line, " on %s, %s", value_string(holder, "node"), value_string(holder, "as"));
+        const struct pod *holder = claim->holders[0].pod;
+        put_names(line, claim->holders, claim->holder_count);
+        buf_printf(line, " on %.*s, %s", SLICE_ARG(pod_node(holder)),
+                   holder->is_terminating ? "Terminating" : "Bound");
     }
-    if (holder == NULL && attachment != NULL)
-        buf_printf(line, ", attached to %s", value_string(attachment, "node"));
+    if (claim->holder_count == 0 && claim->attachment_count != 0)
+        buf_printf(line, ", attached to %.*s", SLICE_ARG(claim->attachments[0].node));
     buf_put(line, SLICE("; "));
-    if (waiting == 0)
+    if (claim->waiter_count == 0)
         buf_put(line, SLICE("no pod"));
     else
-        put_names(line, waiters);
-    buf_put(line, waiting > 1 ? SLICE(" wait") : SLICE(" waits"));
+        put_names(line, claim->waiters, claim->waiter_count);
+    buf_put(line, claim->waiter_count > 1 ? SLICE(" wait") : SLICE(" waits"));
 }
 
-/* The claims of the answer by NAMESPACE/NAME; NULL: no memory. */
-static json_t *index_claims(const json_t *answer)
+/* Adds the state of the claim. False: no memory. */
+static bool add_state(void *states, const struct who_claim *claim)
 {
-    json_t *index = json_object(), *claim;
-    struct buf key;
-    int rc = index == NULL ? -1 : 0;
-    size_t i;
+    struct buf key, state;
 
     buf_init(&key, LINE_BYTES_MAX);
-    json_array_foreach (json_object_get(answer, "claims"), i, claim) {
-        buf_reset(&key, LINE_BYTES_MAX);
-        buf_printf(&key, "%s/%s", value_string(claim, "namespace"), value_string(claim, "name"));
-        rc |= buf_text(&key) == NULL ? -1 : json_object_set(index, buf_text(&key), claim);
-    }
+    buf_init(&state, LINE_BYTES_MAX);
+    buf_printf(&key, "%.*s/%.*s", SLICE_ARG(name_text(claim->claim->ns)),
+               SLICE_ARG(claim_name(claim->claim)));
+    put_state(&state, claim);
+    const char *name = buf_text(&key), *text = buf_text(&state);
+    bool ok =
+        name != NULL && text != NULL && json_object_set_new(states, name, json_string(text)) == 0;
     buf_dispose(&key);
-    return value_whole(index, rc);
+    buf_dispose(&state);
+    return ok;
 }
 
 /* Prints the time, the claim and the state. */
-static void print_line(const char *time, const char *name, const struct buf *state)
+static void print_line(const char *time, const char *name, const char *state)
 {
     struct buf line;
 
     buf_init(&line, LINE_BYTES_MAX);
-    buf_printf(&line, "%s  %s  ", time, name);
-    buf_put(&line, buf_slice(state));
+    buf_printf(&line, "%s  %s  %s", time, name, state);
     if (buf_text(&line) != NULL) {
         make_printable(line.bytes);
         (void)puts(line.bytes);
@@ -121,72 +117,38 @@ static void print_line(const char *time, const char *name, const struct buf *sta
     buf_dispose(&line);
 }
 
-/* Prints the claim unless it looks as before. before: NULL: it was not in the answer. */
-static void print_changed(const char *time, const char *name, const json_t *claim,
-                          const json_t *before)
+/* Prints the claims whose state is not as before, or that the answer has no more. */
+static void print_lines(const struct watching *watching, const char *time, json_t *states)
 {
-    struct buf state, former;
+    const char *name, *gone = watching->watch->question->is_all
+                                  ? "no pod waits"
+                                  : "does not exist, and no pod names it";
+    json_t *state;
 
-    buf_init(&state, LINE_BYTES_MAX);
-    buf_init(&former, LINE_BYTES_MAX);
-    put_state(&state, claim);
-    if (before != NULL)
-        put_state(&former, before);
-    if (before == NULL || !slice_equal(buf_slice(&state), buf_slice(&former)))
-        print_line(time, name, &state);
-    buf_dispose(&state);
-    buf_dispose(&former);
-}
-
-/* Prints the claims that the answer has no more. */
-static void print_gone(const struct watching *watching, const char *time, const json_t *claims)
-{
-    struct buf state;
-    const char *name;
-    json_t *claim;
-
-    buf_init(&state, LINE_BYTES_MAX);
-    buf_put(&state, watching->watch->question->is_all
-                        ? SLICE("no pod waits")
-                        : SLICE("does not exist, and no pod names it"));
-    json_object_foreach (watching->claims, name, claim)
-        if (json_object_get(claims, name) == NULL)
-            print_line(time, name, &state);
-    buf_dispose(&state);
-}
-
-static void print_lines(const struct watching *watching, const char *time, json_t *claims)
-{
-    const char *name;
-    json_t *claim;
-
-    print_gone(watching, time, claims);
-    json_object_foreach (claims, name, claim)
-        print_changed(time, name, claim, json_object_get(watching->claims, name));
-}
-
-/* ---- the other forms ---- */
-
-static bool print_json(const char *time, json_t *answer)
-{
-    json_t *object =
-        json_pack("{s:s,s:O,s:O}", "time", time, "claims", json_object_get(answer, "claims"),
-                  "notKnown", json_object_get(answer, "notKnown"));
-    bool ok = object != NULL && json_dumpf(object, stdout, JSON_COMPACT) == 0;
-
-    json_decref(object);
-    return ok && putchar('\n') != EOF;
-}
-
-static bool print_screen(const struct watching *watching, const char *time, const json_t *answer)
-{
-    (void)printf("\033[H\033[2J%s\n\n", time);
-    return who_print(answer, watching->watch->question->is_all, stdout);
+    json_object_foreach (watching->states, name, state)
+        if (json_object_get(states, name) == NULL)
+            print_line(time, name, gone);
+    json_object_foreach (states, name, state)
+        if (!json_equal(state, json_object_get(watching->states, name)))
+            print_line(time, name, json_string_value(state));
 }
 
 /* ---- a new answer ---- */
 
-static int print(struct watching *watching, json_t *answer, json_t *claims, struct error *err)
+static bool print_screen(const char *time, const struct who_answer *answer)
+{
+    (void)printf("\033[H\033[2J%s\n\n", time);
+    return who_print(answer, OUTPUT_TABLE, stdout);
+}
+
+/* What is printed of an answer. */
+struct news {
+    const struct who_answer *answer;
+    struct buf json; /* {"claims", "notKnown"} */
+    json_t *states;
+};
+
+static int print(struct watching *watching, struct news *news, struct error *err)
 {
     struct buf time;
     bool ok = true;
@@ -198,11 +160,11 @@ static int print(struct watching *watching, json_t *answer, json_t *claims, stru
     if (text == NULL)
         ok = false;
     else if (watching->watch->is_json)
-        ok = print_json(text, answer);
+        (void)printf("{\"time\":\"%s\",%s\n", text, buf_text(&news->json) + 1);
     else if (watching->is_terminal)
-        ok = print_screen(watching, text, answer);
+        ok = print_screen(text, news->answer);
     else
-        print_lines(watching, text, claims);
+        print_lines(watching, text, news->states);
     buf_dispose(&time);
     if (ok && fflush(stdout) == 0 && !ferror(stdout))
         return 0;
@@ -210,28 +172,54 @@ static int print(struct watching *watching, json_t *answer, json_t *claims, stru
     return watching->is_unread ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
 }
 
+/* False: no memory. */
+static bool describe(struct news *news)
+{
+    struct fields out;
+
+    fields_begin_compact(&out, &news->json);
+    fields_open(&out, NULL, '{');
+    who_put(&out, news->answer);
+    news->states = json_object();
+    return fields_end(&out) && who_each(news->answer, add_state, news->states) &&
+           buf_text(&news->json) != NULL;
+}
+
+/* Prints the answer if it is not as before, and keeps it for the next one. */
+static int take(struct watching *watching, struct news *news, struct error *err)
+{
+    int rc = 0;
+
+    if (watching->last.len == 0)
+        watching->watch->begin(watching->watch->context);
+    if (!slice_equal(buf_slice(&watching->last), buf_slice(&news->json)))
+        rc = print(watching, news, err);
+    buf_dispose(&watching->last);
+    json_decref(watching->states);
+    watching->last = news->json;
+    watching->states = news->states;
+    return rc;
+}
+
 static int changed(void *context, struct error *err)
 {
     struct watching *watching = context;
     const struct who_watch *watch = watching->watch;
-    int rc = 0;
+    struct who_answer answer;
+    struct news news = {.answer = &answer};
+    int rc;
 
     for (size_t i = 0; i < watch->question->count; i++)
         watch->found[i] = false;
-    json_t *answer = who_answer(watch->inquiry, watch->question, watch->found);
-    json_t *claims = answer == NULL ? NULL : index_claims(answer);
-    if (claims == NULL) {
-        json_decref(answer);
-        return error_no_memory(err);
+    buf_init(&news.json, ANSWER_BYTES_MAX);
+    if (who_answer(&answer, watch->inquiry, watch->question, watch->found) && describe(&news)) {
+        rc = take(watching, &news, err);
+    } else {
+        buf_dispose(&news.json);
+        json_decref(news.states);
+        rc = error_no_memory(err);
     }
-    if (watching->last == NULL)
-        watch->begin(watch->context);
-    if (watching->last == NULL || !json_equal(watching->last, answer))
-        rc = print(watching, answer, claims, err);
-    json_decref(watching->last);
-    json_decref(watching->claims);
-    watching->last = answer;
-    watching->claims = claims;
+    who_dispose(&answer);
     return rc;
 }
 
@@ -241,10 +229,11 @@ int who_watch(const struct who_watch *watch, struct error *err)
     struct watching watching = {.watch = watch, .is_terminal = isatty(STDOUT_FILENO) != 0};
     const struct inquiry_follower follower = {&watching, changed, is_over};
 
+    buf_init(&watching.last, ANSWER_BYTES_MAX);
     catch_signals();
     int rc = inquiry_follow(watch->inquiry, &wish, &follower, err);
-    json_decref(watching.last);
-    json_decref(watching.claims);
+    buf_dispose(&watching.last);
+    json_decref(watching.states);
     if (watching.is_unread) /* what is left in its buffer would be an error at the exit */
         (void)!freopen("/dev/null", "w", stdout);
     return rc;

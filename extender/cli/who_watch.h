@@ -10,7 +10,7 @@
 #ifndef EXTENDER_CLI_WHO_WATCH_H
 #define EXTENDER_CLI_WHO_WATCH_H
 
-#include "extender/inquiry/who.h"
+#include "extender/commands/who/who.h"
 
 struct who_watch {
     struct inquiry *inquiry; /* open, of a live cluster */

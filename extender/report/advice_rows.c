@@ -1,9 +1,9 @@
 #include "extender/report/advice_rows.h"
 
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
-
-#include "extender/report/value.h"
 
 enum { TEXT_BYTES_MAX = 64 * 1024 };
 
@@ -213,28 +213,149 @@ bool advice_command_text(struct buf *out, enum advice_row row, const struct advi
     return fill(out, table[row].command, words, true) && !out->failed;
 }
 
-static int put_filled(json_t *piece, const char *key, const char *text,
-                      const struct advice_words *words, bool is_shell)
-{
-    struct buf filled;
-    int rc = 0;
+/* ---- lists ---- */
 
-    if (text == NULL)
-        return 0;
-    buf_init(&filled, TEXT_BYTES_MAX);
-    if (fill(&filled, text, words, is_shell))
-        rc = value_put(piece, key, filled.failed ? NULL : value_text(buf_slice(&filled)));
-    buf_dispose(&filled);
-    return rc;
+/* Adds the piece, which may be without a text: there was no memory for that. */
+static void add_piece(struct advice_list *list, const struct advice_piece *piece)
+{
+    struct advice_piece *grown = arena_grow(list->arena, list->items, list->count, sizeof *grown);
+
+    list->has_failed = list->has_failed || grown == NULL || piece->text.ptr == NULL;
+    list->is_left_out = list->has_failed;
+    if (list->has_failed)
+        return;
+    list->items = grown;
+    grown[list->count++] = *piece;
 }
 
-int advice_row_put(json_t *piece, enum advice_row row, const struct advice_words *words)
+void advice_list_vadd(struct advice_list *list, const char *format, va_list arguments)
+{
+    add_piece(list, &(struct advice_piece){.text = arena_vprintf(list->arena, format, arguments)});
+}
+
+void advice_list_add(struct advice_list *list, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    advice_list_vadd(list, format, arguments);
+    va_end(arguments);
+}
+
+/* The text with its holes filled; empty: there is none, or a word of a command is not plain. */
+static struct slice filled(struct advice_list *list, const char *text,
+                           const struct advice_words *words, bool is_shell)
+{
+    struct slice kept = SLICE("");
+    struct buf out;
+
+    if (text == NULL)
+        return kept;
+    buf_init(&out, TEXT_BYTES_MAX);
+    if (fill(&out, text, words, is_shell))
+        kept = arena_copy(list->arena, buf_slice(&out));
+    list->has_failed = list->has_failed || out.failed || kept.ptr == NULL;
+    buf_dispose(&out);
+    return kept;
+}
+
+static bool has_command(const struct advice_list *list, struct slice command)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (command.len != 0 && slice_equal(list->items[i].command, command))
+            return true;
+    return false;
+}
+
+void advice_list_row(struct advice_list *list, enum advice_row row,
+                     const struct advice_words *words)
 {
     const struct advice_texts *texts = &table[row];
 
-    return value_put(piece, "advice", json_string(texts->name)) |
-           put_filled(piece, "command", texts->command, words, true) |
-           put_filled(piece, "warning", texts->stops, words, false) |
-           put_filled(piece, "back", texts->back, words, false) |
-           put_filled(piece, "undo", texts->undo, words, true);
+    if (list->is_left_out)
+        return;
+    struct slice command = filled(list, texts->command, words, true);
+    if (has_command(list, command)) {
+        list->count--;
+        list->is_left_out = true;
+        return;
+    }
+    struct advice_piece *last = &list->items[list->count - 1];
+    last->row = texts->name;
+    last->command = command;
+    last->has_stops = texts->stops != NULL;
+    if (last->has_stops)
+        last->warning = filled(list, texts->stops, words, false);
+    last->back = filled(list, texts->back, words, false);
+    last->undo = filled(list, texts->undo, words, true);
+}
+
+void advice_list_warn(struct advice_list *list, const char *format, ...)
+{
+    va_list arguments;
+
+    if (list->is_left_out)
+        return;
+    va_start(arguments, format);
+    struct slice text = arena_vprintf(list->arena, format, arguments);
+    va_end(arguments);
+    struct slice *warning = &list->items[list->count - 1].warning;
+    *warning = warning->len == 0
+                   ? text
+                   : arena_printf(list->arena, "%.*s; %.*s", SLICE_ARG(*warning), SLICE_ARG(text));
+    list->has_failed = list->has_failed || text.ptr == NULL || warning->ptr == NULL;
+}
+
+static bool is_same(const struct advice_piece *a, const struct advice_piece *b)
+{
+    return a->row == b->row && slice_equal(a->text, b->text) &&
+           slice_equal(a->command, b->command) && slice_equal(a->warning, b->warning) &&
+           slice_equal(a->back, b->back) && slice_equal(a->undo, b->undo);
+}
+
+static bool is_repeated(const struct advice_list *list, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (is_same(&list->items[i], &list->items[index]))
+            return true;
+    return false;
+}
+
+void advice_list_leave_out_repeated(struct advice_list *list)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        list->items[kept] = list->items[i];
+        kept += !is_repeated(list, kept);
+    }
+    list->count = kept;
+}
+
+void advice_list_append(struct advice_list *list, const struct advice_list *more)
+{
+    list->has_failed = list->has_failed || more->has_failed;
+    for (size_t i = 0; i < more->count; i++)
+        add_piece(list, &more->items[i]);
+}
+
+void advice_list_put(struct fields *out, const char *key, const struct advice_list *list)
+{
+    fields_open(out, key, '[');
+    for (size_t i = 0; i < list->count; i++) {
+        const struct advice_piece *piece = &list->items[i];
+        fields_open(out, NULL, '{');
+        fields_text(out, "text", piece->text);
+        fields_text_if(out, "advice", slice_of(piece->row));
+        fields_text_if(out, "command", piece->command);
+        if (piece->has_stops)
+            fields_text_if(out, "warning", piece->warning);
+        fields_text_if(out, "back", piece->back);
+        fields_text_if(out, "undo", piece->undo);
+        if (!piece->has_stops)
+            fields_text_if(out, "warning", piece->warning);
+        fields_close(out);
+    }
+    fields_close(out);
+    out->has_failed = out->has_failed || list->has_failed;
 }

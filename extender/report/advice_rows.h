@@ -4,22 +4,22 @@
  * the same table for people (a unit test compares them), and a scenario follows each row that
  * changes something on a real control plane, and goes back (tests/checks/advice-is-followed).
  *
- *     extern json_t *piece; // {"text": ...}
  *     const struct advice_words words = {.ns = SLICE("shop"), .name = SLICE("db-0")};
- *     int rc = advice_row_put(piece, ADVICE_DELETE_POD, &words);
+ *     struct advice_list advice = {.arena = arena};
+ *     advice_list_add(&advice, "pod %s is deleted", "shop/db-0");
+ *     advice_list_row(&advice, ADVICE_DELETE_POD, &words);
  *
  * A command is for a shell, and is pasted as it is. Its words come from the input, which nobody has
  * checked: a command with a word that means something to a shell is left out.
  *
- * Ownership: words are borrowed. Threads: any. Errors: not 0: no memory.
+ * Ownership: words are borrowed. Threads: any.
  */
 #ifndef EXTENDER_REPORT_ADVICE_ROWS_H
 #define EXTENDER_REPORT_ADVICE_ROWS_H
 
-#include <jansson.h>
-
+#include "config/base/arena.h"
 #include "config/base/buf.h"
-#include "config/base/slice.h"
+#include "extender/report/fields.h"
 
 #define OUT_OF_SERVICE_TAINT "node.kubernetes.io/out-of-service"
 
@@ -84,8 +84,45 @@ const struct advice_texts *advice_texts(enum advice_row row);
 /* Appends the command. False: a word is not plain, or there is no memory. */
 bool advice_command_text(struct buf *out, enum advice_row row, const struct advice_words *words);
 
-/* Adds the row to a piece of advice: "advice", "command", "warning" (what it stops), "back",
- * "undo"; not the commands, if a word of them is not plain. */
-int advice_row_put(json_t *piece, enum advice_row row, const struct advice_words *words);
+/* ---- lists ---- */
+
+/* A piece of advice: what to do, and perhaps a row's texts with their words. Empty: there is none.
+ */
+struct advice_piece {
+    struct slice text;
+    const char *row; /* its name; NULL: no row */
+    struct slice command, warning, back, undo;
+    bool has_stops; /* the warning begins with what the row says */
+};
+
+/* Texts are in the arena, which is borrowed. */
+struct advice_list {
+    struct arena *arena;
+    struct advice_piece *items;
+    size_t count;
+    bool is_left_out; /* the last piece */
+    bool has_failed;  /* no memory */
+};
+
+/* Begins a piece. */
+void advice_list_add(struct advice_list *list, const char *format, ...) PRINTF_LIKE(2, 3);
+void advice_list_vadd(struct advice_list *list, const char *format, va_list arguments)
+    PRINTF_LIKE(2, 0);
+
+/* The last piece is of that row. If an earlier piece has its command, the last one is left out. */
+void advice_list_row(struct advice_list *list, enum advice_row row,
+                     const struct advice_words *words);
+
+/* What else the last piece destroys or stops; it is added to what its row says. */
+void advice_list_warn(struct advice_list *list, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Leaves out pieces that are the same as an earlier one. */
+void advice_list_leave_out_repeated(struct advice_list *list);
+
+/* Adds all pieces of `more`, whose texts live as long. */
+void advice_list_append(struct advice_list *list, const struct advice_list *more);
+
+/* A list of objects, under that key. */
+void advice_list_put(struct fields *out, const char *key, const struct advice_list *list);
 
 #endif

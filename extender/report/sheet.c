@@ -5,9 +5,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "config/base/printable.h"
+#include "config/base/text.h"
 
-enum { GAP = 2, WRAPPED_MIN = 24 /* columns; a last column with fewer is not wrapped */ };
+enum {
+    GAP = 2,
+    WRAPPED_MIN = 24, /* columns; a last column with fewer is not wrapped */
+    CELL_BYTES_MAX = 16 << 20,
+    LINE_BYTES_MAX = 1 << 20,
+};
 
 struct sheet_style sheet_style(FILE *file)
 {
@@ -28,45 +33,59 @@ struct sheet_style sheet_style(FILE *file)
 
 /* ---- rows ---- */
 
-bool sheet_add_owned(struct sheet *sheet, char *const *cells, size_t count)
+/* is_whole: as in struct sheet_row. */
+static bool add(struct sheet *sheet, const char *const *texts, bool is_whole)
 {
     struct sheet_row *grown = realloc(sheet->rows, (sheet->count + 1) * sizeof *grown);
-    bool is_complete = grown != NULL;
+    struct sheet_row row = {.is_whole = is_whole};
+    bool ok = grown != NULL;
 
-    for (size_t i = 0; i < count; i++)
-        is_complete = is_complete && cells[i] != NULL;
     if (grown != NULL)
         sheet->rows = grown;
-    if (!is_complete) {
-        for (size_t i = 0; i < count; i++)
-            free(cells[i]);
-        return false;
+    for (size_t i = 0; ok && i < SHEET_COLUMNS_MAX && texts[i] != NULL; i++) {
+        row.cells[i] = strdup(texts[i]);
+        ok = row.cells[i] != NULL;
+        if (ok)
+            make_printable(row.cells[i]);
     }
-    grown[sheet->count] = (struct sheet_row){.cells = {NULL}};
-    for (size_t i = 0; i < count; i++) {
-        grown[sheet->count].cells[i] = cells[i];
-        make_printable(cells[i]);
-    }
-    sheet->count++;
-    return true;
+    if (ok)
+        grown[sheet->count++] = row;
+    for (size_t i = 0; !ok && i < SHEET_COLUMNS_MAX; i++)
+        free(row.cells[i]);
+    return ok;
 }
 
 bool sheet_add(struct sheet *sheet, const char *const *texts)
 {
-    char *cells[SHEET_COLUMNS_MAX];
-    size_t count = 0;
-
-    for (; count < SHEET_COLUMNS_MAX && texts[count] != NULL; count++)
-        cells[count] = strdup(texts[count]);
-    return sheet_add_owned(sheet, cells, count);
+    return add(sheet, texts, false);
 }
 
-bool sheet_add_whole(struct sheet *sheet, const char *const *texts)
+struct buf *row_cell(struct row *row)
 {
-    bool ok = sheet_add(sheet, texts);
+    struct buf *cell = &row->cells[row->count++];
 
-    if (ok)
-        sheet->rows[sheet->count - 1].is_whole = true;
+    buf_init(cell, CELL_BYTES_MAX);
+    return cell;
+}
+
+void row_text(struct row *row, struct slice text)
+{
+    buf_put(row_cell(row), text);
+}
+
+bool row_end(struct row *row, struct sheet *sheet)
+{
+    const char *texts[SHEET_COLUMNS_MAX + 1] = {NULL};
+    bool ok = true;
+
+    for (size_t i = 0; i < row->count; i++) {
+        buf_put(&row->cells[i], row->cells[i].len == 0 ? SLICE("-") : SLICE(""));
+        texts[i] = buf_text(&row->cells[i]);
+        ok = ok && texts[i] != NULL;
+    }
+    ok = ok && sheet_add(sheet, texts);
+    for (size_t i = 0; i < row->count; i++)
+        buf_dispose(&row->cells[i]);
     return ok;
 }
 
@@ -157,26 +176,32 @@ static void widen(size_t widths[static SHEET_COLUMNS_MAX], const struct sheet *s
         }
 }
 
+static void print_rows(const struct sheet *sheet, const size_t *widths,
+                       const struct sheet_style *style, FILE *file)
+{
+    for (size_t r = 0; r < sheet->count && !ferror(file); r++)
+        print_row(&sheet->rows[r], widths, style, file);
+}
+
 bool sheet_print(const struct sheet *sheet, const struct sheet_style *style, FILE *file)
 {
     size_t widths[SHEET_COLUMNS_MAX] = {0};
 
     widen(widths, sheet);
-    for (size_t r = 0; r < sheet->count && !ferror(file); r++)
-        print_row(&sheet->rows[r], widths, style, file);
+    print_rows(sheet, widths, style, file);
     return !ferror(file);
 }
 
-/* Makes the row, and prints it; or widens the columns for it. */
-static bool stream_row(const struct sheet_rows *rows, size_t index,
-                       size_t widths[static SHEET_COLUMNS_MAX], const struct sheet_style *style,
-                       FILE *file)
+/* Makes the rows of an item, and prints them; or widens the columns for them. */
+static bool stream_item(const struct sheet_rows *rows, size_t index,
+                        size_t widths[static SHEET_COLUMNS_MAX], const struct sheet_style *style,
+                        FILE *file)
 {
     struct sheet sheet = {0};
     bool ok = rows->add(&sheet, rows->context, index);
 
     if (ok && file != NULL)
-        print_row(&sheet.rows[0], widths, style, file);
+        print_rows(&sheet, widths, style, file);
     else if (ok)
         widen(widths, &sheet);
     sheet_dispose(&sheet);
@@ -189,8 +214,90 @@ bool sheet_stream(const struct sheet_rows *rows, const struct sheet_style *style
     bool ok = true;
 
     for (size_t i = 0; i < rows->count && ok; i++)
-        ok = stream_row(rows, i, widths, style, NULL);
+        ok = stream_item(rows, i, widths, style, NULL);
     for (size_t i = 0; i < rows->count && ok; i++)
-        ok = stream_row(rows, i, widths, style, file);
+        ok = stream_item(rows, i, widths, style, file);
+    return ok;
+}
+
+/* ---- blocks ---- */
+
+void block_init(struct block *block)
+{
+    *block = (struct block){.has_failed = false};
+    buf_init(&block->line, LINE_BYTES_MAX);
+}
+
+void block_put_if(struct block *block, const char *before, struct slice text)
+{
+    if (text.len == 0)
+        return;
+    buf_put(&block->line, slice_of(before));
+    buf_put(&block->line, text);
+}
+
+/* Adds what was put as the last of the cells. label: NULL: it is the only one. */
+static void end_row(struct block *block, struct sheet *sheet, const char *label, bool is_whole)
+{
+    const char *text = buf_text(&block->line);
+    const char *const texts[] = {label == NULL ? text : label, label == NULL ? NULL : text, NULL};
+
+    block->has_failed = block->has_failed || text == NULL || !add(sheet, texts, is_whole);
+    buf_reset(&block->line, LINE_BYTES_MAX);
+}
+
+void block_heading(struct block *block)
+{
+    end_row(block, &block->heading, NULL, false);
+}
+
+void block_row(struct block *block, const char *label)
+{
+    end_row(block, &block->rows, label, false);
+}
+
+/* A command, which is copied and pasted. */
+static void put_command(struct block *block, struct slice command)
+{
+    buf_printf(&block->line, "  %.*s", SLICE_ARG(command));
+    end_row(block, &block->rows, " ", true);
+}
+
+static void put_piece(struct block *block, const char *label, const struct advice_piece *piece)
+{
+    bool has_command = piece->command.len != 0, has_undo = has_command && piece->undo.len != 0;
+
+    buf_printf(&block->line, "%.*s%s", SLICE_ARG(piece->text), has_command ? ":" : "");
+    block_row(block, label);
+    if (piece->warning.len != 0) {
+        buf_printf(&block->line, "WARNING: %.*s", SLICE_ARG(piece->warning));
+        block_row(block, " ");
+    }
+    if (!has_command)
+        return;
+    put_command(block, piece->command);
+    if (piece->back.len != 0) {
+        buf_printf(&block->line, "To go back: %.*s%s", SLICE_ARG(piece->back), has_undo ? ":" : "");
+        block_row(block, " ");
+    }
+    if (has_undo)
+        put_command(block, piece->undo);
+}
+
+void block_advice(struct block *block, const char *label, const struct advice_list *advice)
+{
+    for (size_t i = 0; i < advice->count; i++)
+        put_piece(block, i == 0 ? label : " ", &advice->items[i]);
+    block->has_failed = block->has_failed || advice->has_failed;
+}
+
+bool block_print(struct block *block, const struct sheet_style *style, FILE *file)
+{
+    bool ok = !block->has_failed && sheet_print(&block->heading, style, file) &&
+              sheet_print(&block->rows, style, file);
+
+    sheet_dispose(&block->heading);
+    sheet_dispose(&block->rows);
+    buf_dispose(&block->line);
     return ok;
 }

@@ -143,6 +143,22 @@ static void a_pod_that_no_watch_has_reported_is_found(void)
     guard_stop(&guard);
 }
 
+static void a_pod_and_its_claim_that_no_watch_has_reported_are_found(void)
+{
+    struct guard guard;
+
+    put_claim("other");
+    admission_start(&guard, "");
+    api_hold("pods");
+    api_hold("persistentvolumeclaims");
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "new", .claim = "data"});
+    check(is_admitted(&guard, "new", "node-1"), "a GET finds the pod, and one its claim");
+    api_release("persistentvolumeclaims");
+    api_release("pods");
+    guard_stop(&guard);
+}
+
 /* ---- kinds of reviews ---- */
 
 static void a_dry_run_takes_and_writes_nothing(void)
@@ -325,6 +341,7 @@ int main(int argc, char **argv)
         SCENARIO(a_pod_that_goes_frees_its_claim_at_once),
         SCENARIO(a_denial_is_not_stale),
         SCENARIO(a_pod_that_no_watch_has_reported_is_found),
+        SCENARIO(a_pod_and_its_claim_that_no_watch_has_reported_are_found),
         SCENARIO(a_dry_run_takes_and_writes_nothing),
         SCENARIO(both_paths_are_judged),
         SCENARIO(a_binding_without_uid_is_denied_unless_it_is_a_dry_run),

@@ -1,5 +1,5 @@
-/* What claimguards agree on (extender/bind/agreement.h), when it cannot be read or written, and
- * when another claimguard has announced something. */
+/* What claimguards agree on (extender/serving/bind/agreement.h), when it cannot be read or written,
+ * and when another claimguard has announced something. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

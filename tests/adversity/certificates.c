@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/base64.h"
+#include "config/base/text.h"
 #include "support/process.h"
 #include "support/scenario.h"
 

@@ -223,6 +223,75 @@ static void two_replicas_post_one_event(void)
     guard_stop(&two);
 }
 
+/* ---- another tenant ---- */
+
+/* A pod of a tenant's that waits for its claim "hoard", as kube-scheduler's last try has left it.
+ */
+static void put_greedy(int number)
+{
+    api_put("{\"kind\":\"Pod\",\"metadata\":{\"name\":\"g-%d\",\"namespace\":\"greedy\",\"uid\":"
+            "\"10000000-0000-4000-8000-%012d\"},\"spec\":{\"priority\":0,\"volumes\":[{\"name\":"
+            "\"v\",\"persistentVolumeClaim\":{\"claimName\":\"hoard\"}}]},\"status\":{\"phase\":"
+            "\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
+            "\"reason\":\"Unschedulable\",\"message\":\"%s\"}]}}",
+            number, number, REFUSED);
+}
+
+static void put_hoard(void)
+{
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"greedy\","
+            "\"name\":\"hoard\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],"
+            "\"volumeName\":\"pv-hoard\"},\"status\":{\"phase\":\"Bound\"}}");
+    api_put("{\"kind\":\"Pod\",\"metadata\":{\"name\":\"h\",\"namespace\":\"greedy\"},\"spec\":{"
+            "\"nodeName\":\"node-1\",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
+            "\"claimName\":\"hoard\"}}]},\"status\":{\"phase\":\"Running\"}}");
+}
+
+#define ON_B1 "\"namespace\":\"default\",\"name\":\"b1\""
+
+/* The scheduler has rejected many pods of one namespace: a pod of another gets its Event as soon.
+ */
+static void a_namespace_with_many_such_pods_delays_no_other(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_holder("a", 10);
+    put_hoard();
+    guard_start(&guard, "");
+    for (int i = 0; i < 150; i++)
+        put_greedy(i);
+    check(api_wait("POST", EVENT, 25), "those of greedy: %zu", api_count("POST", EVENT));
+    sleep_ms(500);
+    int64_t begun = clock_ms();
+    put_tried("b1", DATA, 10, REFUSED);
+    while (api_count("POST", ON_B1) == 0 && clock_ms() < begun + 90000)
+        sleep_ms(20);
+    check(clock_ms() < begun + 2000, "pod b1 gets its Event after %lld ms (%zu Events in all)",
+          (long long)(clock_ms() - begun), api_count("POST", EVENT));
+    guard_stop(&guard);
+}
+
+/* Pods of one namespace are remembered instead of those of another, which get no Event about a new
+ * holder. */
+static void a_namespace_with_many_such_pods_has_no_other_forgotten(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    guard_start(&guard, "");
+    put_tried("b1", DATA, 10, REFUSED); /* its holder is seen late */
+    expect_events(0);
+    for (int i = 0; i < 1001; i++)
+        put_greedy(i); /* their claim does not even exist */
+    sleep_ms(2000);
+    put_holder("a", 10);
+    for (int i = 0; api_count("POST", ON_B1) == 0 && i < 1500; i++)
+        sleep_ms(20);
+    check(api_count("POST", ON_B1) == 1, "pod b1 gets no Event");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -235,6 +304,8 @@ int main(int argc, char **argv)
         SCENARIO(a_terminating_holder_is_called_that),
         SCENARIO(other_pods_are_told_nothing),
         SCENARIO(two_replicas_post_one_event),
+        SCENARIO(a_namespace_with_many_such_pods_delays_no_other),
+        SCENARIO(a_namespace_with_many_such_pods_has_no_other_forgotten),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

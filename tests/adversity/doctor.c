@@ -83,6 +83,10 @@ static void a_token_is_not_sent_in_plain_text(void)
 
 /* ---- the API server's version ---- */
 
+#define LIST(api_version, kind, items) \
+    "{\"kind\":\"" kind "List\",\"apiVersion\":\"" api_version \
+    "\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[" items "]}"
+
 static void serve_version(unsigned status, const char *version, const char *resources)
 {
     api_fault(&(struct api_fault){.method = "POST",
@@ -90,7 +94,7 @@ static void serve_version(unsigned status, const char *version, const char *reso
                                   .status = 201,
                                   .answer = "{\"status\":{\"allowed\":true}}"});
     api_fault(&(struct api_fault){
-        .method = "GET", .path = "/events", .status = 200, .answer = "{\"items\":[]}"});
+        .method = "GET", .path = "/events", .status = 200, .answer = LIST("v1", "Event", "")});
     api_fault(&(struct api_fault){
         .method = "GET", .path = "/version", .status = status, .answer = version});
     api_fault(&(struct api_fault){
@@ -141,15 +145,18 @@ static void an_api_server_that_has_all_is_fine(void)
 /* What the caller may not do says nothing of claimguard's user. */
 static void rights_of_the_caller_are_no_finding(void)
 {
-    static const char named[] =
-        "{\"items\":[{\"metadata\":{\"name\":\"claimguard\",\"namespace\":\"claimguard\"}}]}";
+#define OURS "{\"metadata\":{\"name\":\"claimguard\",\"namespace\":\"claimguard\"}}"
 
     serve_version(200, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.1\"}",
                   WITH_CLASSES);
-    api_fault(&(struct api_fault){
-        .method = "GET", .path = "/deployments", .status = 200, .answer = named});
-    api_fault(
-        &(struct api_fault){.method = "GET", .path = "/services", .status = 200, .answer = named});
+    api_fault(&(struct api_fault){.method = "GET",
+                                  .path = "/deployments",
+                                  .status = 200,
+                                  .answer = LIST("apps/v1", "Deployment", OURS)});
+    api_fault(&(struct api_fault){.method = "GET",
+                                  .path = "/services",
+                                  .status = 200,
+                                  .answer = LIST("v1", "Service", OURS)});
     api_fault(&(struct api_fault){.method = "POST",
                                   .path = "/selfsubjectaccessreviews",
                                   .status = 201,
@@ -185,14 +192,14 @@ static void serve_guards(const char *deployment)
 {
     serve_version(200, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.1\"}",
                   WITH_CLASSES);
-    answer("/namespaces/guards/services", "{\"items\":[{" NAMED "}]}");
+    answer("/namespaces/guards/services", LIST("v1", "Service", "{" NAMED "}"));
     answer("/namespaces/guards/deployments", deployment);
 }
 
 /* As the chart installs it there: without admission, no file has ownUser. */
 static void another_namespace_has_a_user_of_its_own(void)
 {
-    serve_guards("{\"items\":[{" NAMED "}]}");
+    serve_guards(LIST("apps/v1", "Deployment", "{" NAMED "}"));
     allow_only("system:serviceaccount:guards:claimguard");
     expect_of_namespace("guards", 0, "0 errors", "CG901");
     allow_only("system:serviceaccount:claimguard:claimguard");
@@ -202,8 +209,9 @@ static void another_namespace_has_a_user_of_its_own(void)
 
 static void the_deployment_names_the_service_account(void)
 {
-    serve_guards("{\"items\":[{" NAMED ",\"spec\":{\"template\":{\"spec\":"
-                 "{\"serviceAccountName\":\"mine\"}}}}]}");
+    serve_guards(LIST("apps/v1", "Deployment",
+                      "{" NAMED ",\"spec\":{\"template\":{\"spec\":"
+                      "{\"serviceAccountName\":\"mine\"}}}}"));
     allow_only("system:serviceaccount:guards:mine");
     expect_of_namespace("guards", 0, "0 errors", "CG901");
 }
@@ -212,12 +220,13 @@ static void the_deployment_names_the_service_account(void)
 
 static void own_user_of_the_configuration_wins(void)
 {
-    serve_guards("{\"items\":[{" NAMED "}]}");
+    serve_guards(LIST("apps/v1", "Deployment", "{" NAMED "}"));
     answer("/namespaces/guards/configmaps",
-           "{\"items\":[{" NAMED ",\"data\":{\"claimguard.yaml\":\"" HEAD
-           "server: {listen: ':8888', tls: {certFile: a, keyFile: b, clientCAFile: c}}\\n\","
-           "\"admission.yaml\":\"" HEAD
-           "admission: {ownUser: 'system:serviceaccount:claimguard:claimguard'}\\n\"}}]}");
+           LIST("v1", "ConfigMap",
+                "{" NAMED ",\"data\":{\"claimguard.yaml\":\"" HEAD
+                "server: {listen: ':8888', tls: {certFile: a, keyFile: b, clientCAFile: c}}\\n\","
+                "\"admission.yaml\":\"" HEAD
+                "admission: {ownUser: 'system:serviceaccount:claimguard:claimguard'}\\n\"}}"));
     allow_only("system:serviceaccount:claimguard:claimguard");
     expect_of_namespace("guards", 0, "0 errors", "CG901");
     allow_only("system:serviceaccount:guards:claimguard");

@@ -29,6 +29,31 @@ static bool sees_both(const struct guard *guard)
     return guard_metric(guard, "claimguard_cache_objects{resource=\"pods\"}") == 2;
 }
 
+/* It is gone as soon as no bound pod names it, and its lock with it (found by tests/proof). */
+static void a_claim_that_is_being_deleted_is_not_locked(void)
+{
+    struct guard guard;
+    struct beside bind;
+
+    put_pair(NULL);
+    put_claim("data");
+    guard_start(&guard, annotation);
+    api_hold("persistentvolumeclaims");
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/persistentvolumeclaims/data", .times = 1, .delay_ms = 1000});
+    bind_beside(&bind, &guard, "a", "node-1");
+    check(api_wait("GET", "/persistentvolumeclaims/data", 1), "it will be locked");
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+            "\"data\",\"uid\":\"%s\",\"deletionTimestamp\":\"2026-11-26T15:11:42Z\","
+            "\"finalizers\":[\"kubernetes.io/pvc-protection\"]},\"spec\":{\"accessModes\":["
+            "\"ReadWriteOncePod\"],\"volumeName\":\"pv-data\"},\"status\":{\"phase\":\"Bound\"}}",
+            api_text("persistentvolumeclaims", "default", "data", "metadata.uid"));
+    (void)beside_end(&bind);
+    check(node_of("a")[0] == '\0', "it is not bound");
+    check(api_count("PATCH", "/persistentvolumeclaims/data") == 0, "it is not locked");
+    guard_stop(&guard);
+}
+
 /* ---- locks of other pods ---- */
 
 static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
@@ -358,6 +383,7 @@ static void another_pod_in_the_place_of_the_holder_says_nothing(void)
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
+        SCENARIO(a_claim_that_is_being_deleted_is_not_locked),
         SCENARIO(a_lock_of_a_pending_pod_is_respected_for_its_time),
         SCENARIO(a_lock_gets_old_on_a_claim_that_others_write),
         SCENARIO(a_lock_that_no_claimguard_wrote_is_replaced_and_not_asked_about),

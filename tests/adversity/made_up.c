@@ -52,9 +52,51 @@ static void made_up_pods_do_not_give_up_the_namespace_of_another(void)
     guard_stop(&guard);
 }
 
+/* b waits for a's reservation, and is requeued when that ends, whatever somebody asks about a pod
+ * of another namespace with b's UID (which /debug/snapshot shows). */
+static void expect_requeue(bool is_attacked)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    admission_start(&guard, "");
+    sleep_ms(2500); /* those that wait when it starts are requeued, once */
+    size_t before = api_count("PATCH", "/default/pods/b");
+    check(filter_passes(&guard, "a"), "it reserves the claim");
+    check(!filter_passes(&guard, "b"), "it waits for that");
+    const char *answer =
+        !is_attacked
+            ? ""
+            : admit(&guard,
+                    &(struct test_review){.ns = "greedy",
+                                          .pod = "nobody",
+                                          .node = "node-1",
+                                          .uid = api_text("pods", "default", "b", "metadata.uid")});
+    api_remove("pods", "default", "a");
+    for (int i = 0; i < 500 && api_count("PATCH", "/default/pods/b") == before; i++)
+        sleep_ms(10);
+    check(api_count("PATCH", "/default/pods/b") > before, "b is not requeued (%s)", answer);
+    guard_stop(&guard);
+}
+
+static void a_pod_that_waits_is_requeued(void)
+{
+    expect_requeue(false);
+}
+
+static void a_made_up_pod_with_the_uid_of_another_takes_no_requeue(void)
+{
+    expect_requeue(true);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
-        SCENARIO(made_up_pods_do_not_give_up_the_namespace_of_another)};
+        SCENARIO(made_up_pods_do_not_give_up_the_namespace_of_another),
+        SCENARIO(a_pod_that_waits_is_requeued),
+        SCENARIO(a_made_up_pod_with_the_uid_of_another_takes_no_requeue),
+    };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "adversity/preemptors.h"
-#include "extender/preemption/preemption.h"
+#include "extender/serving/preemption/preemption.h"
 #include "support/http.h"
 
 static void replace_low(const char *node)

@@ -296,6 +296,78 @@ static void a_pod_whose_scheduler_saw_all_nodes_is_not_nominated(void)
     guard_stop(&guard);
 }
 
+/* ---- nominations of another tenant ---- */
+
+enum { GREEDY = 499, SAMPLE = 120, LATE_MS = 40000 };
+
+static const char *sample_without_node_1(const char *pod)
+{
+    const char *names = "\"node-2\"";
+
+    for (int i = 0; i < SAMPLE; i++)
+        names = scenario_printf("%s,\"m-%d\"", names, i);
+    return scenario_printf("{\"Pod\":%s,\"NodeNames\":[%s]}", pod, names);
+}
+
+static void put_greedy(void)
+{
+    static const char volumes[] = "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
+                                  "\"claimName\":\"c\"}}]";
+
+    api_put("{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-g\"},\"spec\":{"
+            "\"accessModes\":[\"ReadWriteOnce\"],\"claimRef\":{\"namespace\":\"greedy\",\"name\":"
+            "\"c\"},\"csi\":{\"driver\":\"plugin1.example.com\"}}}");
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"greedy\",\"name\":"
+            "\"c\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"volumeName\":\"pv-g\"},"
+            "\"status\":{\"phase\":\"Bound\"}}");
+    api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"greedy\",\"name\":\"holds\"},\"spec\":"
+            "{\"nodeName\":\"node-1\",%s},\"status\":{\"phase\":\"Running\"}}",
+            volumes);
+    for (int i = 0; i < GREEDY; i++)
+        api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"greedy\",\"name\":\"g-%d\"},"
+                "\"spec\":{%s},\"status\":{\"phase\":\"Pending\"}}",
+                i, volumes);
+}
+
+/* How long it takes until pod b is nominated. */
+static int64_t nominated_after_ms(const struct guard *guard)
+{
+    int64_t begun_ms = clock_ms();
+
+    free(guard_call(guard, "/filter", sample_without_node_1(api_object("pods", "default", "b"))));
+    while (api_count("PATCH", "/default/pods/b/status") == 0 && clock_ms() < begun_ms + LATE_MS)
+        sleep_ms(10);
+    return clock_ms() - begun_ms;
+}
+
+static void expect_nomination_beside(bool is_attacked)
+{
+    struct guard guard;
+
+    put_sharers("node-1");
+    if (is_attacked)
+        put_greedy();
+    guard_start(&guard, ENFORCE);
+    for (int i = 0; is_attacked && i < GREEDY; i++)
+        free(guard_call(
+            &guard, "/filter",
+            sample_without_node_1(api_object("pods", "greedy", scenario_printf("g-%d", i)))));
+    int64_t took_ms = nominated_after_ms(&guard);
+    check(took_ms < 2500, "b is nominated after %lld ms; %zu nominations in all",
+          (long long)took_ms, api_count("PATCH", "nominatedNodeName"));
+    guard_stop(&guard);
+}
+
+static void a_pod_is_nominated_at_once(void)
+{
+    expect_nomination_beside(false);
+}
+
+static void nominations_of_one_namespace_delay_no_other(void)
+{
+    expect_nomination_beside(true);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -311,6 +383,8 @@ int main(int argc, char **argv)
         SCENARIO(a_volume_that_is_known_late_lets_nobody_on_two_nodes),
         SCENARIO(a_claim_whose_phase_is_late_lets_nobody_on_two_nodes),
         SCENARIO(a_pod_whose_scheduler_saw_all_nodes_is_not_nominated),
+        SCENARIO(a_pod_is_nominated_at_once),
+        SCENARIO(nominations_of_one_namespace_delay_no_other),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

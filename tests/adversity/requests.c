@@ -143,17 +143,25 @@ static void join(struct caller *callers, size_t count)
 
 /* What one namespace may have of the calls of a class. */
 enum {
-    SHARE_MAX = HTTP_CALLS_AT_ONCE_MAX - HTTP_CALLS_AT_ONCE_MAX / HTTP_SHARE_OF,
-    MESSAGES_SHARE_MAX = HTTP_MESSAGES_AT_ONCE_MAX - HTTP_MESSAGES_AT_ONCE_MAX / HTTP_SHARE_OF,
+    SHARE_MAX = HTTP_CALLS_AT_ONCE_MAX / 4 * HTTP_SHARE_PARTS,
+    MESSAGES_SHARE_MAX = HTTP_MESSAGES_AT_ONCE_MAX / 4 * HTTP_SHARE_PARTS,
 };
 
 /* As many requests of that kind as possible are under way, and hang until api_let_go. */
 static void fill(struct caller *callers, struct informer *informer, const char *method)
 {
+    static const char *const last[] = {"a", "b", "c", "d"}; /* of a call each */
+    int others = HTTP_CALLS_AT_ONCE_MAX - SHARE_MAX - 4;
+
     api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
-    for (int i = 0; i < HTTP_CALLS_AT_ONCE_MAX; i++)
-        begin_in(i < SHARE_MAX ? "default" : "other", &callers[i], informer, method,
-                 "/api/v1/namespaces/default/pods/slow");
+    for (int i = 0; i < HTTP_CALLS_AT_ONCE_MAX; i++) {
+        begin_in(i < SHARE_MAX            ? "default"
+                 : i < SHARE_MAX + others ? "other"
+                                          : last[i - SHARE_MAX - others],
+                 &callers[i], informer, method, "/api/v1/namespaces/default/pods/slow");
+        if (i + 1 == SHARE_MAX || i + 1 == SHARE_MAX + others) /* who comes late has less */
+            check(api_wait(method, "/pods/slow", (unsigned)i + 1), "those are under way");
+    }
     check(api_wait(method, "/pods/slow", HTTP_CALLS_AT_ONCE_MAX), "all are under way");
 }
 
@@ -325,9 +333,9 @@ static void an_answer_ends_the_silence(void)
 
     api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
     check(!requests_are_silent(informer_requests(informer)), "nobody has asked");
-    begin(&hanging, informer, "PATCH", "/api/v1/namespaces/default/pods/slow", 60000);
+    begin(&hanging, informer, "GET", "/api/v1/namespaces/default/pods/slow", 60000);
     AWAIT(requests_are_silent(informer_requests(informer)), "nobody is answered");
-    begin(&other, informer, "PATCH", "/api/v1/namespaces/default/pods/any", 60000);
+    begin(&other, informer, "GET", "/api/v1/namespaces/default/pods/any", 60000);
     join(&other, 1);
     AWAIT(!requests_are_silent(informer_requests(informer)), "somebody was answered");
     api_let_go();

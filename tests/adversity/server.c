@@ -8,7 +8,7 @@
 #include "support/http.h"
 #include "support/scenario.h"
 
-enum { BINDS = 300, ROUNDS = 5, ANSWER_MS_MAX = 60000 };
+enum { BINDS = 240, ROUNDS = 5, ANSWER_MS_MAX = 60000 }; /* fewer than there can be connections */
 
 static void send_post(int fd, const char *path, const char *body)
 {
@@ -110,7 +110,8 @@ static void slow_binds_leave_room_for_the_others(void)
     check(overtook, "the others are answered while binds are under way");
     AWAIT(guard_metric(&guard, "claimguard_binds_in_flight") == 0, "none is under way");
     api_heal();
-    check(bind_succeeds(&guard, "p-0-299", "node-1"), "a bind that was refused may come again");
+    check(bind_succeeds(&guard, pod_name(0, BINDS - 1), "node-1"),
+          "one that was refused may come again");
     guard_stop(&guard);
 }
 
@@ -193,9 +194,9 @@ static void a_name_is_one_part_of_a_path(void)
     struct guard guard;
 
     guard_start(&guard, "");
-    put_pod(&(struct test_pod){.name = "asks", .claim = "data?watch=1#x y"});
+    put_pod(&(struct test_pod){.name = "asks", .claim = "data?watch=1#x"});
     check(!filter_passes(&guard, "asks"), "there is no such claim");
-    check(api_count("GET", "/persistentvolumeclaims/data%3Fwatch%3D1%23x%20y") == 1,
+    check(api_count("GET", "/persistentvolumeclaims/data%3Fwatch%3D1%23x") == 1,
           "it was asked about");
     check_nothing_came_with("/data?watch");
     guard_stop(&guard);

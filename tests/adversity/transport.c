@@ -180,7 +180,7 @@ static void a_look_after_a_binding_waits_while_others_are_unanswered(void)
     start_with_a_conflict(&guard, "");
     api_fault(&(struct api_fault){
         .method = "POST", .path = "/binding", .is_applied = true, .ending = API_CLOSE});
-    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .late_ms = 500});
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .late_ms = 250});
     be_unanswered(&guard);
     api_hold("pods");
     check(bind_succeeds(&guard, "a", "node-1"), "a GET shows that it is bound");

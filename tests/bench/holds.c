@@ -19,10 +19,10 @@
 #include "cache/watch/apply.h"
 #include "config/base/log.h"
 #include "extender/cli/services.h"
-#include "extender/live/expiry.h"
-#include "extender/live/handlers.h"
-#include "extender/verbs/verbs.h"
-#include "extender/zpages/zpages.h"
+#include "extender/serving/live/expiry.h"
+#include "extender/serving/live/handlers.h"
+#include "extender/serving/verbs/verbs.h"
+#include "extender/serving/zpages/zpages.h"
 #include "lock_times.h"
 #include "model.h"
 #include "no_network.h"
@@ -56,6 +56,7 @@ static struct model model;
 
 static void put(enum kind kind, enum watch_change change, struct slice text)
 {
+    const struct reflector_sink sink = apply_sink(informer_feed);
     struct error err = {0};
     struct arena arena;
     struct object object;
@@ -64,7 +65,7 @@ static void put(enum kind kind, enum watch_change change, struct slice text)
     arena_init(&arena, 32 << 20);
     pull_init(&json, text);
     if (!object_read(&json, kind, &arena, &object) ||
-        apply_change(informer_feed, change, &object, &err) < 0)
+        sink.take(sink.context, change, &object, text, &err) < 0)
         holds_die("an object was refused");
     arena_dispose(&arena);
 }
@@ -90,10 +91,12 @@ static void put_numbered(enum kind kind, enum watch_change change, unsigned i)
 /* A list of so many objects, from the first one on. */
 static void list(enum kind kind, unsigned first, unsigned count)
 {
-    apply_list_begin(informer_feed, kind, false, 0);
+    const struct reflector_sink sink = apply_sink(informer_feed);
+
+    sink.begin(sink.context, kind, false, 0);
     for (unsigned i = first; i < first + count; i++)
         put_numbered(kind, CHANGE_PUT, i);
-    apply_list_end(informer_feed, kind, LIST_VERSION);
+    sink.end(sink.context, kind, LIST_VERSION);
 }
 
 static void list_all(unsigned first, unsigned count)

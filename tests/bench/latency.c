@@ -180,13 +180,12 @@ static void print_head(const struct scene *scene)
 {
     (void)printf(
         "\n## Latency of filter calls under load: %u pods and claims, %u nodes\n\n"
-        "Callers in C on kept connections, each calling again as soon as it is answered, for a "
-        "pod with a\nfree exclusive claim (which reserves it). Load: an API server in C, which "
-        "ends each watch a little\nover a second after its list was requested, so that a new list "
-        "replaces all pods but those that\nare being bound; binds, each %d ms after the answer to "
-        "the one before; /metrics every %d ms. All of\nit shares the machine's cores, so the no-op "
-        "server, which meets the same load and callers, shows\nwhat is the machine's. Medians of "
-        "%d turns of %.1f s, alternately with the no-op server, and the\nspread of p99.9.\n\n"
+        "Callers on kept connections, each calling again as soon as it is answered, for a pod "
+        "with a free\nexclusive claim, which is reserved. Load: lists that replace the pods; "
+        "binds, each %d ms after the\nanswer to the one before; /metrics every %d ms. All of it "
+        "shares the machine's cores, so the no-op\nserver, which meets the same load, shows what "
+        "is the machine's. Medians of %d turns of %.1f s,\nalternately with the no-op server, and "
+        "the spread of p99.9.\n\n"
         "| call | load | p50 | p99 | p99.9 | longest | p99.9 / p50 | goal |\n"
         "|---|---|---|---|---|---|---|---|\n",
         scene->model.pods, scene->model.nodes, BIND_US / 1000, SCRAPE_US / 1000, TURNS,

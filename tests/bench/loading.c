@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "extender/inquiry/load.h"
+#include "extender/commands/inquiry/load.h"
 #include "programs.h"
 
 enum { RUNS = 5 };

@@ -89,7 +89,7 @@ static void put_sizes(void)
     (void)printf("\n## Memory by the size of the cluster\n\n"
                  "RSS of the server with all of these: pods, claims, volumes, labels, owners, and "
                  "a node and a\nCSINode for %d pods. Medians of %d starts, and the spread. It "
-                 "needs more while it answers\ncalls: operations.md.\n\n"
+                 "needs [more while it\nanswers calls](operations.md#memory-and-open-files).\n\n"
                  "| pods | nodes | RSS |\n|---|---|---|\n",
                  PODS_A_NODE, RUNS);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" /* extender/http/tls.h */
+#define TLS_PRIORITIES \
+    "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" /* extender/serving/http/tls.h */
 
 enum {
     ANSWER_BYTES_MAX = 64 * 1024 * 1024,

@@ -13,7 +13,7 @@
 
 #include "bench.h"
 #include "cache/json/json_text.h"
-#include "extender/inquiry/load.h"
+#include "extender/commands/inquiry/load.h"
 #include "parsing_simdjson.h"
 #include "programs.h"
 

@@ -281,15 +281,12 @@ static void put_heading(const struct child children[PEERS], const struct model *
     put_version(&children[IN_TREE], "kube-scheduler's plugin VolumeRestrictions as a library: "
                                     "PreFilter, and Filter on each node\n ");
     (void)printf(
-        "\nBefore they were measured, all three were asked %u times, and rejected the same nodes "
-        "each time\n(%u calls were rejected).\n\n"
-        "The plugin pays for no JSON and no network: it runs in kube-scheduler, which has the "
-        "objects in\nmemory anyway. The update of its snapshot is not counted. It sees only what "
-        "its own scheduler\nknows, so two schedulers can give one claim to two pods, and it does "
-        "not name the holder. Filter\nruns on one node after another here; kube-scheduler runs 16 "
-        "at once. Each server has one core, so\nGo collects garbage on the core that answers. The "
-        "Go extender only filters: it reserves nothing\nuntil the bind, and has no `bind`, "
-        "`preempt` or metrics.\n\n"
+        "\nBefore, all three were asked %u times, and rejected the same nodes (in %u calls).\n\n"
+        "The plugin pays for no JSON and no network, because it runs in kube-scheduler. The update "
+        "of its\nsnapshot is not counted. It does not name the holder, and two schedulers with it "
+        "can give one claim\nto two pods. Filter runs on one node after another here; "
+        "kube-scheduler runs 16 at once. The Go\nextender only filters: it has no `bind`, "
+        "`preempt` or metrics. Go collects garbage on the core that\nanswers.\n\n"
         "Medians of %d runs of %d calls (plugin: %d), alternately, with the lowest and the highest "
         "run.\n",
         checked.calls, checked.rejected, RUNS, RUN_CALLS, LIBRARY_CALLS);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "extender/http/tls.h"
+#include "extender/serving/http/tls.h"
 #include "programs.h"
 #include "support/certificates.h"
 #include "support/http.h"

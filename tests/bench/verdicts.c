@@ -4,7 +4,7 @@
 
 #include "bench.h"
 #include "extender/cli/services.h"
-#include "extender/verbs/verbs.h"
+#include "extender/serving/verbs/verbs.h"
 #include "programs.h"
 
 enum { RUNS = 5, VERDICTS = 4000 };

@@ -8,7 +8,7 @@
 
 #include "config/base/log.h"
 #include "extender/cli/services.h"
-#include "extender/server/server.h"
+#include "extender/serving/server/server.h"
 #include "support/http.h"
 #include "support/load.h"
 

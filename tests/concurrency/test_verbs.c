@@ -8,8 +8,8 @@
 
 #include "config/base/log.h"
 #include "extender/cli/services.h"
-#include "extender/verbs/verbs.h"
-#include "extender/zpages/zpages.h"
+#include "extender/serving/verbs/verbs.h"
+#include "extender/serving/zpages/zpages.h"
 
 enum { READERS = 4, ROUNDS = 1500, LISTED_PODS = 1000 };
 
@@ -27,7 +27,7 @@ static void ask(struct scratch *scratch, enum verb verb, const char *body)
     scratch_reset(scratch);
     buf_put(&scratch->body, slice_of(body));
     if (verb_answer(&state, verb, scratch) != 200)
-        fail(verb_text(verb), scratch);
+        fail(verb_texts[verb], scratch);
 }
 
 #define POD(uid) \

@@ -101,6 +101,9 @@ END
 }
 
 claim() { claim_yaml "$@" | k apply -f - >/dev/null; }
+claims_are_bound() { # COUNT
+    [ "$(k -n "$namespace" get persistentvolumeclaims -o json | jq '[.items[] | select(.status.phase == "Bound")] | length')" = "$1" ]
+}
 
 # pod_yaml NAME CLAIMS [FIELD: VALUE]...: more fields of the spec, each an argument.
 pod_yaml() {

@@ -7,9 +7,8 @@ pairs_create() {
         printf "POST /api/v1/persistentvolumes {\"metadata\":{\"name\":\"%s-c-%d\"},\"spec\":{\"accessModes\":[\"%s\"],\"capacity\":{\"storage\":\"1Gi\"},\"storageClassName\":\"fast-storage\",\"csi\":{\"driver\":\"plugin1.example.com\",\"volumeHandle\":\"%s-%d\"},\"claimRef\":{\"kind\":\"PersistentVolumeClaim\",\"namespace\":\"%s\",\"name\":\"c-%d\"}}}\n", ns, $1, mode, ns, $1, ns, $1
         printf "POST /api/v1/namespaces/%s/persistentvolumeclaims {\"metadata\":{\"name\":\"c-%d\"},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\",\"volumeName\":\"%s-c-%d\",\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}}\n", ns, $1, mode, ns, $1
     }' | "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
-    await 400 "all claims are bound" pairs_are_bound "$1"
+    await 400 "all claims are bound" claims_are_bound "$1"
 }
-pairs_are_bound() { [ "$(k -n "$namespace" get pvc -o json | jq '[.items[] | select(.status.phase == "Bound")] | length')" = "$1" ]; }
 
 # pairs_race COUNT [RUNTIME]: two pods for each claim, at the same moment, for one scheduler each; one of them with that
 # runtime class.

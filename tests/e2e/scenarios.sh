@@ -229,6 +229,8 @@ a_captured_snapshot_gives_the_verdicts_of_the_live_server() {
     pod fine free 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod with shared 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod lost missing 'schedulingGates: [{name: e2e.example.com/wait}]'
+    # a dry run also says what kube-scheduler would say before it asks the server: a claim is unbound
+    await 30 "all claims are bound" claims_are_bound 3
     "$claimguard" snapshot --kubeconfig "$plane/claimguard.kubeconfig" -o "$plane/captured.json" 2>/dev/null
     jq -e '.kind == "List" and ([.items[] | .kind] | index("Pod") and index("PersistentVolumeClaim") and index("Node"))' "$plane/captured.json" >/dev/null
     # only what matters: no images, no annotations, nothing that looks like a secret

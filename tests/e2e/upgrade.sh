@@ -172,6 +172,12 @@ replicas_of_both_releases_race_and_leave_each_claim_one_pod() {
     pairs_end "$pairs" 400
     # one of each release: the locks that both have written are taken over
     pairs_second_round "$pairs"
+    if [ "$(bound_by two)" = 0 ]; then # on a slow machine the race is over before they are exchanged
+        k -n "$namespace" delete pods --all --grace-period=0 --force >/dev/null 2>&1
+        pairs_race "$pairs"
+        pairs_end "$pairs" 400
+        pairs_second_round "$pairs"
+    fi
     echo "bound while they were exchanged: ${bound[previously]} and ${bound[now]}; since then: $(bound_by one) and $(bound_by two)"
     [ $((bound[previously] + $(bound_by one))) -gt 0 ] || fail "the previous release has bound no pod"
     [ $((bound[now] + $(bound_by two))) -gt 0 ] || fail "this release has bound no pod"

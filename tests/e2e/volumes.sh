@@ -72,7 +72,8 @@ a_rolling_deployment_lands_on_the_holder_s_node_though_sampling_hides_it() {
     done
     echo "nominated: $(($(nominated) - before)) of $round"
     k delete nodes -l size=many --wait=false >/dev/null # else the scenarios behind this one fail with it
-    [ "$(failed_attempts)" -le 2 ] || fail "a pod failed $(failed_attempts) times before it was bound"
+    # two, and one for each event that comes before the nomination
+    [ "$(failed_attempts)" -le 4 ] || fail "a pod failed $(failed_attempts) times before it was bound"
 }
 
 a_full_holder_s_node_leaves_the_pod_pending_until_there_is_room() {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "config/base/buf.h"
-#include "config/base/utf8.h"
+#include "config/base/text.h"
 
 #define U_FFFD "\xef\xbf\xbd"
 

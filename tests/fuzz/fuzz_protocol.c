@@ -7,7 +7,7 @@
 
 #include "as_go.h"
 #include "config/base/log.h"
-#include "extender/verbs/verbs.h"
+#include "extender/serving/verbs/verbs.h"
 #include "fuzz.h"
 #include "small_cluster.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "cache/cluster/cluster.h"
-#include "cache/objects/object_project.h"
+#include "cache/objects/details.h"
 #include "cache/watch/reflector.h"
 #include "config/base/log.h"
 #include "fuzz.h"
@@ -49,9 +49,11 @@ static void mix(struct outcome *outcome, uint64_t value)
     outcome->calls = (outcome->calls ^ value) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-static void begin(void *context, enum kind kind, bool overrides)
+static void begin(void *context, enum kind kind, bool overrides, uint64_t asked_ns)
 {
     struct outcome *outcome = context;
+
+    (void)asked_ns;
     mix(outcome, overrides ? 2 : 1);
     cluster_list_begin(&outcome->cluster, kind, overrides, 0);
 }

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "extender/http/connections.h"
-#include "extender/server/server.h"
+#include "extender/serving/http/connections.h"
+#include "extender/serving/server/server.h"
 #include "integration/hostile.h"
 
 TestSuite(connections, .init = setup, .fini = teardown);

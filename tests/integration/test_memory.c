@@ -10,7 +10,7 @@
 
 #include "config/base/buf.h"
 #include "config/base/clock.h"
-#include "extender/http/connections.h"
+#include "extender/serving/http/connections.h"
 #include "support/http.h"
 #include "support/process.h"
 

@@ -4,7 +4,7 @@
 #ifndef TESTS_MEMORY_LARGE_CLUSTER_H
 #define TESTS_MEMORY_LARGE_CLUSTER_H
 
-#include "extender/state.h"
+#include "extender/serving/state.h"
 
 enum {
 #ifdef __SANITIZE_ADDRESS__

@@ -12,8 +12,8 @@
 #include "config/base/log.h"
 #include "extender/cli/services.h"
 #include "extender/report/explain.h"
-#include "extender/verbs/verbs.h"
-#include "extender/zpages/zpages.h"
+#include "extender/serving/verbs/verbs.h"
+#include "extender/serving/zpages/zpages.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);

@@ -13,7 +13,7 @@
 
 #include "config/base/log.h"
 #include "extender/cli/services.h"
-#include "extender/zpages/zpages.h"
+#include "extender/serving/zpages/zpages.h"
 #include "memory/large_cluster.h"
 
 enum {

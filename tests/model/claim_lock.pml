@@ -1,9 +1,9 @@
 /*
- * The protocol of extender/bind/claim_lock*.c and bind.c (claimLock: Annotation), checked exhaustively by spin: two pods want one
+ * The protocol of extender/serving/bind/claim_lock*.c and bind.c (claimLock: Annotation), checked exhaustively by spin: two pods want one
  * exclusive claim, a replica of claimguard binds each, and the API server does one thing at a time. Every request may be applied at
  * any time after it was sent, or never; its answer may be lost, upon which the replica gives up, knowing nothing; a replica may crash
  * at any point and the scheduler start another bind for its pod. For pod 0, another client also posts a Binding, which a replica reviews
- * (bind_admit.c): the Binding has no version as its precondition, and follows later, or never. Pods that are created with their node are in
+ * (bind.c): the Binding has no version as its precondition, and follows later, or never. Pods that are created with their node are in
  * creation_lock.pml. Pods and claims are not deleted here.
  *
  * What is modelled is only what the safety rests on: versions as preconditions. There is no time in it: LOCK_PATIENCE_MS is left out,

@@ -1,5 +1,5 @@
 /*
- * The claim step of extender/bind (claimLock: Local), checked exhaustively by spin: two pods want one exclusive claim, and one claimguard
+ * The claim step of extender/serving/bind (claimLock: Local), checked exhaustively by spin: two pods want one exclusive claim, and one claimguard
  * binds both, each on a thread of its own, as two schedulers ask. For one of them, another client also posts a Binding, which claimguard
  * reviews. A pod may be deleted and made again under its name; the watch tells of it at some time; a Binding is applied some time after it
  * was sent or let pass, or never; the answer to the one may be lost, and of the other there is none.

@@ -1,5 +1,5 @@
 /*
- * The locks of a pod that is created with its node (extender/bind/claim_lock.c, claim_lock_others.c and bind_admit.c, claimLock:
+ * The locks of a pod that is created with its node (extender/serving/bind/claim_lock.c and bind.c, claimLock:
  * Annotation), checked exhaustively by spin: it wants one exclusive claim, and so does another pod, which is created so, too (-DBOTH), or
  * is bound by a replica of claimguard. The API server asks about a creation, perhaps again after it has heard nothing; it stores the pod
  * some time after one answer, or never. Every review and every bind may end at any point, by a crash or a lost answer. A stored pod may go.

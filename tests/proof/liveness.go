@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -30,6 +31,53 @@ func (w *workload) checkLiveness() time.Duration {
 		slowest = max(slowest, <-times)
 	}
 	return slowest
+}
+
+// checkEvictions has a pod of each claim of the plainest kind evicted by one of a higher priority, while a third one
+// waits for the claim: who evicts has it next, or two were evicted for one.
+func (w *workload) checkEvictions() {
+	var wait sync.WaitGroup
+	for i, holder := range w.workers {
+		if holder.number == 0 && holder.claim.kind == plainClaim && i+2 < len(w.workers) && w.workers[i+2].claim == holder.claim {
+			wait.Go(func() { holder.evictedOnce(w.workers[i+1], w.workers[i+2]) })
+		}
+	}
+	wait.Wait()
+}
+
+func (w *worker) evictedOnce(preemptor, waiter *worker) {
+	began := time.Now()
+	create := func(w *worker, priority string, by route) object {
+		w.priority = priority
+		for time.Since(began) < livenessLimit {
+			try := fmt.Sprint("t", w.tries.Add(1))
+			w.history.begin(w.claim, try, w.podName())
+			if pod := w.create(try, by); pod != nil {
+				return pod
+			}
+		}
+		return nil
+	}
+	isBoundNow := func(w *worker) bool { return isBound(w.get()) }
+	holder := create(w, "low", byExtender)
+	for ; holder != nil && !isBound(holder) && time.Since(began) < livenessLimit; holder = w.get() {
+		w.ask(holder, byExtender)
+	}
+	wanted := create(preemptor, "high", byScheduler1)
+	waiting := create(waiter, "low", byScheduler1)
+	for time.Since(began) < livenessLimit && !isBoundNow(preemptor) && !isBoundNow(waiter) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if isBoundNow(waiter) && !isBoundNow(preemptor) {
+		w.history.find(finding{kind: "evicted", claim: w.claim.name, text: fmt.Sprintf("claim %s: pod %s was evicted for pod %s, and pod %s was bound",
+			w.claim.name, w.podName(), preemptor.podName(), waiter.podName())})
+	} else if !isBoundNow(preemptor) {
+		w.history.find(finding{kind: "stuck", claim: w.claim.name, text: fmt.Sprintf(
+			"claim %s: pod %s is not bound, which has priority over its holder %s", w.claim.name, preemptor.podName(), w.podName())})
+	}
+	for worker, pod := range map[*worker]object{w: holder, preemptor: wanted, waiter: waiting} {
+		worker.remove(pod)
+	}
 }
 
 func (w *worker) boundOnce(by route) time.Duration {

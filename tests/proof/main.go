@@ -82,7 +82,7 @@ func main() {
 			fail(err)
 		}
 	}
-	if len(run.findings) == 0 {
+	if run.failures() == 0 {
 		return
 	}
 	if o.shrinks {
@@ -140,6 +140,7 @@ func (o *options) run(faults []*fault) (*run, error) {
 	slowest := time.Duration(0)
 	if !n.isOver.Load() {
 		slowest = w.checkLiveness()
+		w.checkEvictions()
 	}
 	keeper.stop()
 	ticks.stop()
@@ -153,7 +154,11 @@ func (o *options) run(faults []*fault) (*run, error) {
 		}
 	}
 	for _, found := range truth.found {
-		h.find(finding{kind: "double", claim: found.claim, when: ticks.when(found.revision), pods: found.pods,
+		kind := "double"
+		if found.isMoved {
+			kind = "moved"
+		}
+		h.find(finding{kind: kind, claim: found.claim, when: ticks.when(found.revision), pods: found.pods,
 			text: fmt.Sprintf("claim %s has two pods, %s, at revision %d", found.claim, strings.Join(found.pods, " and "), found.revision)})
 	}
 	h.checkOrder(o.dir)

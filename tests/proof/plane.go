@@ -368,7 +368,9 @@ func (p *plane) start(names ...string) error {
 	return nil
 }
 
-// mend ends all faults: everything runs, and reaches everything.
+// mend ends all faults: everything runs, and reaches everything. The controllers start again: where a pod ended, and
+// another of its name was created, while the watch of their garbage collector was broken, it sees an update of one pod,
+// and keeps what the first one owned for good.
 func (p *plane) mend() error {
 	if err := heal(); err != nil {
 		return err
@@ -376,7 +378,7 @@ func (p *plane) mend() error {
 	p.balancer.setFault(balancerWorks)
 	for name, process := range p.processes {
 		process.signal(syscall.SIGCONT)
-		if (p.programs[name] != "" && p.programs[name] != p.claimguard) || p.clocks[name] != "" {
+		if (p.programs[name] != "" && p.programs[name] != p.claimguard) || p.clocks[name] != "" || name == "m" {
 			process.kill()
 			p.programs[name] = p.claimguard
 			delete(p.clocks, name)
@@ -395,7 +397,8 @@ func (p *plane) stop() {
 	}
 	for name, process := range p.processes {
 		process.kill()
-		_ = runAll("ip netns del " + name)
+		// the kernel takes a namespace down later, and the next plane has the same names
+		_ = runAll("ip link del v-"+name, "ip netns del "+name)
 	}
 }
 

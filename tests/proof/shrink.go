@@ -10,14 +10,17 @@ import (
 // interleavings each time.
 const shrinkTries = 2
 
-// shrink finds fewer faults that fail as well: halves are left out, then quarters, and so on.
+// shrink finds fewer faults that fail as well: halves are left out, then quarters, and so on. What the failed run left
+// behind stays in its folder.
 func (o *options) shrink(failed *run) {
+	again := *o
+	again.dir += "-shrunk"
 	kind := failed.findings[0].kind
 	faults := failed.faults
 	for size := (len(faults) + 1) / 2; size >= 1 && len(faults) > 1; size /= 2 {
 		for begin := 0; begin+size <= len(faults) && len(faults) > 1; {
 			fewer := append(append([]*fault{}, faults[:begin]...), faults[begin+size:]...)
-			if o.stillFails(fewer, kind) {
+			if again.stillFails(fewer, kind) {
 				faults = fewer
 			} else {
 				begin += size

@@ -124,9 +124,10 @@ const sentinel = "/proof-sentinel" // not under /registry, where it would be a p
 // At no revision do two unfinished pods that are bound name one claim. Nothing else is known here of claimguard, of
 // what its clients saw, or of faults.
 type oracle struct {
-	holders  map[string]map[string]bool // of a claim: names of pods
-	claims   map[string][]string        // of a pod that holds them
-	uids     map[string]bool            // of claims that there were
+	holders  map[string]map[string]int64 // of a claim: names of pods, and the revisions at which they got it
+	created  map[string]int64            // of a claim that there is
+	claims   map[string][]string         // of a pod that holds them
+	uids     map[string]bool             // of claims that there were
 	found    []doubleBinding
 	bindings int // pods that got a node
 }
@@ -135,10 +136,11 @@ type doubleBinding struct {
 	claim    string
 	pods     []string
 	revision int64
+	isMoved  bool // the claim was deleted, and created again, between the two Bindings: docs/risks.md
 }
 
 func newOracle() *oracle {
-	return &oracle{holders: map[string]map[string]bool{}, claims: map[string][]string{}, uids: map[string]bool{}}
+	return &oracle{holders: map[string]map[string]int64{}, created: map[string]int64{}, claims: map[string][]string{}, uids: map[string]bool{}}
 }
 
 func claimsOf(pod object) []string {
@@ -162,8 +164,12 @@ func (o *oracle) see(key, value string, revision int64) {
 	case strings.HasPrefix(key, "/registry/pods/"+ns+"/"):
 		o.seePod(key[strings.LastIndex(key, "/")+1:], stored, revision)
 	case strings.HasPrefix(key, "/registry/persistentvolumeclaims/"+ns+"/"):
-		if stored != nil {
-			o.uids[text(stored, "metadata", "uid")] = true
+		name, uid := key[strings.LastIndex(key, "/")+1:], text(stored, "metadata", "uid")
+		if stored == nil {
+			delete(o.created, name)
+		} else if !o.uids[uid] {
+			o.uids[uid] = true
+			o.created[name] = revision
 		}
 	}
 }
@@ -172,7 +178,9 @@ func (o *oracle) seePod(name string, pod object, revision int64) {
 	phase := text(pod, "status", "phase")
 	holds := text(pod, "spec", "nodeName") != "" && phase != "Succeeded" && phase != "Failed"
 	before := o.claims[name]
+	since := revision
 	for _, claim := range before {
+		since = o.holders[claim][name]
 		delete(o.holders[claim], name)
 	}
 	delete(o.claims, name)
@@ -185,15 +193,16 @@ func (o *oracle) seePod(name string, pod object, revision int64) {
 	o.claims[name] = claimsOf(pod)
 	for _, claim := range o.claims[name] {
 		if o.holders[claim] == nil {
-			o.holders[claim] = map[string]bool{}
+			o.holders[claim] = map[string]int64{}
 		}
-		o.holders[claim][name] = true
+		o.holders[claim][name] = since
 		if len(o.holders[claim]) == 1 {
 			continue
 		}
 		found := doubleBinding{claim: claim, revision: revision}
-		for holder := range o.holders[claim] {
+		for holder, got := range o.holders[claim] {
 			found.pods = append(found.pods, holder)
+			found.isMoved = found.isMoved || got < o.created[claim]
 		}
 		sort.Strings(found.pods)
 		if n := len(o.found); n == 0 || fmt.Sprint(o.found[n-1].claim, o.found[n-1].pods) != fmt.Sprint(claim, found.pods) {

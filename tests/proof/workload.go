@@ -65,9 +65,10 @@ type claim struct {
 
 type worker struct {
 	*workload
-	claim  *claim
-	number int // within the claim
-	random *rand.Rand
+	claim    *claim
+	number   int // within the claim
+	random   *rand.Rand
+	priority string // of its pods; "": any
 }
 
 func (w *worker) podName() string { return fmt.Sprintf("%s-w%d", w.claim.name, w.number) }
@@ -96,7 +97,7 @@ func newWorkload(p *plane, h *history, seed uint64, claims, workers int) *worklo
 	for i := range claims {
 		c := &claim{name: fmt.Sprint("c", i), kind: claimKind(i % int(claimKinds))}
 		for j := range workers {
-			w.workers = append(w.workers, &worker{w, c, j, rand.New(rand.NewPCG(seed, uint64(i*100+j)))})
+			w.workers = append(w.workers, &worker{w, c, j, rand.New(rand.NewPCG(seed, uint64(i*100+j))), ""})
 		}
 	}
 	return w
@@ -170,8 +171,11 @@ func (w *worker) pod(try string, by route) object {
 	case byCreation:
 		spec["nodeName"] = w.node()
 	}
-	if w.claim.kind == deferredClaim && w.number%2 == 0 {
+	if w.claim.kind == deferredClaim && w.number%2 == 0 && by != byCreation { // with a node, nobody can defer its volume
 		spec["runtimeClassName"] = "microvm"
+	}
+	if w.priority != "" {
+		spec["priorityClassName"] = w.priority
 	}
 	return object{"metadata": object{"name": w.podName(), "labels": object{"try": try}}, "spec": spec}
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extender/bind/bind.h"
+#include "extender/serving/bind/bind.h"
 #include "simulation/admission.h"
 
 /* What the API server works on. */

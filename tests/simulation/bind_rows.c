@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "extender/live/seen_locks.h"
+#include "extender/serving/live/seen_locks.h"
 #include "simulation/rows.h"
 
 enum { DATA = 1, CACHE = 2, SHARED = 4, ANSWER_BYTES = 512 };

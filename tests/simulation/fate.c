@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extender/bind/bind.h"
+#include "extender/serving/bind/bind.h"
 #include "simulation/admission.h"
 #include "simulation/call.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "extender/bind/agreement_live.h"
-#include "extender/bind/defer_support.h"
 #include "extender/cli/services.h"
+#include "extender/serving/bind/agreement.h"
+#include "extender/serving/bind/deferral.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 
@@ -54,6 +54,7 @@ static bool is_void(const struct errand *errand)
 void take_object(const struct informer_target *target, enum kind kind, enum watch_change change,
                  struct slice text)
 {
+    const struct reflector_sink sink = apply_sink(target);
     struct error err = {0};
     struct arena arena;
     struct object object;
@@ -62,7 +63,7 @@ void take_object(const struct informer_target *target, enum kind kind, enum watc
     arena_init(&arena, 1 << 20);
     pull_init(&json, text);
     if (!object_read(&json, kind, &arena, &object) ||
-        apply_change(target, change, &object, &err) < 0)
+        sink.take(sink.context, change, &object, text, &err) < 0)
         broken("not taken: %.*s", SLICE_ARG(text));
     arena_dispose(&arena);
 }
@@ -128,16 +129,17 @@ static void take_list(void *context)
     struct errand *errand = context;
     struct replica *replica = errand->replica;
     const struct informer_target *target = &replica->informer->target;
+    const struct reflector_sink sink = apply_sink(target);
     enum kind kind = errand->kind;
 
     if (!is_void(errand)) {
         replica->is_listing[kind] = true;
         replica->pods_listed_ns = kind == KIND_POD ? world.now_ns : replica->pods_listed_ns;
-        apply_list_begin(target, kind, false, errand->read_ns);
+        sink.begin(sink.context, kind, false, errand->read_ns);
         for (size_t i = 0; i < errand->count; i++)
             take_object(target, kind, CHANGE_PUT, slice_of(errand->texts[i]));
         replica->watched[kind] = errand->version;
-        apply_list_end(target, kind, errand->version);
+        sink.end(sink.context, kind, errand->version);
         replica->is_listing[kind] = false;
         begin_watch(errand);
     }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "extender/admission/admit.h"
+#include "extender/serving/admission/admit.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extender/bind/bind.h"
+#include "extender/serving/bind/bind.h"
 #include "simulation/world.h"
 
 static struct server *const server = &world.server;

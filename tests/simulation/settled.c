@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extender/bind/deferral.h"
-#include "extender/zpages/scrape.h"
+#include "extender/serving/bind/deferral.h"
+#include "extender/serving/zpages/zpages.h"
 #include "simulation/world.h"
 
 static void put_object(void *context, enum kind kind, struct slice text)
@@ -131,7 +131,6 @@ void check_settled(void)
     server_list(KIND_POD, put_object, &truth);
     for (size_t i = 0; i < world.server.pod_count; i++) {
         const struct sim_pod *pod = &world.server.pods[i];
-        const struct policy *decided_by;
         struct pod_object object;
         struct verdict verdict;
         bool is_hidden =
@@ -144,7 +143,7 @@ void check_settled(void)
             continue;
         if (is_refused_for_good(&view, record, &object, &arena))
             continue;
-        policy_prefilter(&view, &object, &arena, &verdict, &decided_by);
+        policy_prefilter(&view, &object, &arena, &verdict);
         if (!has_node(&verdict, &arena))
             continue;
         if (!code_is_rejection(verdict.code))

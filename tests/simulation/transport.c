@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extender/bind/bind.h"
+#include "extender/serving/bind/bind.h"
 #include "simulation/call.h"
 #include "simulation/fiber.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extender/zpages/scrape.h"
+#include "extender/serving/zpages/zpages.h"
 #include "simulation/rows.h"
 
 enum { DATA = 1, LOGS = 2, BOTH = 3, SHARED = 4 }; /* claims; SHARED is ReadWriteMany */

@@ -36,10 +36,10 @@
 
 #include "cache/client/api_path.h"
 #include "cache/watch/apply.h"
-#include "extender/live/expiry.h"
-#include "extender/live/handlers.h"
-#include "extender/preemption/preemption.h"
-#include "extender/verbs/verbs.h"
+#include "extender/serving/live/expiry.h"
+#include "extender/serving/live/handlers.h"
+#include "extender/serving/preemption/preemption.h"
+#include "extender/serving/verbs/verbs.h"
 
 #define SECOND      UINT64_C(1000000000)
 #define MILLISECOND UINT64_C(1000000)
@@ -221,11 +221,11 @@ struct world {
     uint64_t store_after_ns;    /* how long after its review it is stored; 0: chance */
     unsigned review_count;      /* for their UIDs */
     bool defers;                /* an entry, Exclusive, for the claims' storage class and the VMs */
-    bool agrees;                /* the replicas follow an agreement (extender/bind/agreement.h) */
-    bool is_mixed;              /* and start with the entry, or without */
-    uint64_t entry_from_ns;     /* before, nobody has the entry */
-    bool moves_lock; /* and replica 0 or 1 has claimLock Local, the other one Annotation */
-    unsigned local;  /* which one; the other comes later */
+    bool agrees;   /* the replicas follow an agreement (extender/serving/bind/agreement.h) */
+    bool is_mixed; /* and start with the entry, or without */
+    uint64_t entry_from_ns; /* before, nobody has the entry */
+    bool moves_lock;        /* and replica 0 or 1 has claimLock Local, the other one Annotation */
+    unsigned local;         /* which one; the other comes later */
     struct agreed_text {
         char value[TEXT_MAX]; /* empty: there is none */
     } agreed[AGREED];         /* the agreement's ConfigMap */

@@ -59,11 +59,14 @@ static json_t *value_of(const struct pull_field *field, const char *text)
     switch (field->type) {
     case PULL_RAW:
     case PULL_NAME:
+    case PULL_BOUNDED:
     case PULL_STRING: return json_string(text);
     case PULL_INTEGER: return json_integer(1);
     case PULL_BOOLEAN: return json_true();
     case PULL_PRESENCE: return json_object();
     case PULL_OBJECT: return every_field(members_of(field), text);
+    case PULL_EACH:
+    case PULL_ITEMS: return json_pack("[o]", every_field(members_of(field), text));
     case PULL_READ: return value_for_reader(field, text);
     }
     return NULL;

@@ -1,6 +1,6 @@
 #include "support/node_policy.h"
 
-#include "policy/read_write_once_pod.h"
+#include "policy/policy.h"
 
 static void pass(struct verdict *out, struct arena *arena, struct node_filter filter)
 {
@@ -86,7 +86,11 @@ static int mode_of_warned(const struct config *config)
 }
 
 static const struct policy listed = {.name = "Listed", .prefilter = prefilter_listed};
-static const struct policy tested = {.name = "Tested", .prefilter = prefilter_tested};
+static const struct policy tested = {
+    .name = "Tested",
+    .reads = (1U << KIND_WATCHED_COUNT) - 1,
+    .prefilter = prefilter_tested,
+};
 static const struct policy warned = {
     .name = "Warned", .mode = mode_of_warned, .prefilter = prefilter_warned};
 

@@ -51,9 +51,10 @@ static const char *body_of(const struct test_review *review, const char *uid)
 {
     const char *ns = review->ns == NULL ? "default" : review->ns;
     const char *stored = api_text("pods", ns, review->pod, "metadata.uid");
-    const char *pod_uid = review->has_no_uid  ? ""
-                          : stored[0] == '\0' ? "00000000-0000-4000-8000-000000000000"
-                                              : stored;
+    const char *pod_uid = review->has_no_uid    ? ""
+                          : review->uid != NULL ? review->uid
+                          : stored[0] == '\0'   ? "00000000-0000-4000-8000-000000000000"
+                                                : stored;
     const char *resource = review->is_old_path ? "\"bindings\"},\"name\":\"\""
                                                : "\"pods\"},\"subResource\":\"binding\",\"name\":";
     const char *name = review->is_old_path ? "" : scenario_printf("\"%s\"", review->pod);

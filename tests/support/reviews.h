@@ -23,6 +23,7 @@ uint16_t admission_port(const struct guard *guard);
 struct test_review {
     const char *pod, *node;
     const char *ns;      /* NULL: "default" */
+    const char *uid;     /* NULL: as above */
     const char *user;    /* NULL: a scheduler */
     const char *timeout; /* of the webhook, "1s"; NULL: "10s" */
     bool is_dry_run;

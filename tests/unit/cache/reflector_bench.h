@@ -35,9 +35,10 @@ PRINTF_LIKE(2, 3) static void note(struct bench *bench, const char *format, ...)
     va_end(args);
 }
 
-static inline void begin(void *context, enum kind kind, bool overrides)
+static inline void begin(void *context, enum kind kind, bool overrides, uint64_t asked_ns)
 {
     (void)kind;
+    (void)asked_ns;
     note(context, "%sbegin ", overrides ? "!" : "");
 }
 

@@ -72,11 +72,10 @@ static inline void reserve(const struct pod_object *pod, bool binds, uint64_t ex
 
 static inline struct verdict evaluate(const struct pod_object *pod)
 {
-    const struct policy *decided_by;
     struct verdict verdict;
 
     struct view view = {.cluster = &cluster, .config = &plain_config};
-    policy_prefilter(&view, pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, pod, &arena, &verdict);
     return verdict;
 }
 

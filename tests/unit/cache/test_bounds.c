@@ -57,7 +57,7 @@ static json_t *object_of(enum kind kind, unsigned number, size_t bytes)
     memset(text, 'x', bytes);
     text[bytes] = '\0';
     text[0] = (char)('0' + number);
-    json_t *object = every_field(objects_table(kind), text);
+    json_t *object = every_field(object_tables(kind)->core, text);
     free(text);
     if (kind == KIND_VOLUME) { /* as of an offer, of which more is kept */
         json_object_set_new(json_object_get(object, "status"), "phase", json_string("Available"));
@@ -99,7 +99,7 @@ static bool has_a_bound_of_its_own(const char *key)
 
 static void expect_names(enum kind kind, struct pull_table table)
 {
-    if (table.fields == pod_condition_fields) /* nothing of them is kept but a bool */
+    if (table.fields == condition_fields) /* nothing of them is kept but a bool */
         return;
     for (size_t i = 0; i < table.count; i++) {
         const struct pull_field *field = &table.fields[i];
@@ -112,7 +112,7 @@ static void expect_names(enum kind kind, struct pull_table table)
 Test(bounds, each_text_of_a_table_has_one)
 {
     for (int kind = 0; kind < KIND_COUNT; kind++)
-        expect_names((enum kind)kind, objects_table((enum kind)kind));
+        expect_names((enum kind)kind, object_tables((enum kind)kind)->core);
 }
 
 /* ---- lists of many short words ---- */

@@ -283,7 +283,7 @@ static size_t tally(const char *storage_class, const char *attributes_class, uin
 {
     struct table_walk walk = {.at = 0};
 
-    for (const struct claim_tally *t; (t = cluster_next_tally(&cluster, &walk)) != NULL;)
+    for (const struct claim_tally *t; (t = table_next(&cluster.tallies, &walk)) != NULL;)
         if (slice_equal(name_slice(t->key.storage_class), slice_of(storage_class)) &&
             slice_equal(name_slice(t->key.volume_attributes_class), slice_of(attributes_class)) &&
             t->key.phase == phase)

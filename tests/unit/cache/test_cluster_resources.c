@@ -106,3 +106,25 @@ Test(cluster_resources, a_name_that_no_object_can_have_is_an_error)
     cr_expect_eq(cluster_apply(&cluster, &object, &err), ERROR_TOO_BIG);
     cr_expect_eq(cluster.counts[KIND_VOLUME] + cluster.names.table.count, 0);
 }
+
+/* Of a hand-written snapshot, where a UID need not be a UUID. */
+Test(cluster_resources, a_claim_has_the_volume_with_its_uid_in_the_name)
+{
+    static const char *const volumes[] = {
+        PROVISIONED, "pvc-u", "pvc-no-uuid-but-36-bytes-long-as-one-has",
+        "pvc-longer-than-any-uuid-so-that-the-name-of-its-volume-fits-no-buffer-of-such-a-name"};
+    struct object object = {.kind = KIND_CLAIM};
+    struct error err = {0};
+    char buffer[PROVISIONED_NAME_BYTES];
+
+    for (size_t i = 0; i < sizeof volumes / sizeof *volumes; i++) {
+        object.claim.volume = slice_of(volumes[i]);
+        object.meta = (struct meta){
+            .ns = SLICE("default"), .name = SLICE("data"), .uid = slice_of(volumes[i] + 4)};
+        const struct resource *volume = apply_volume(volumes[i], "data");
+        cr_assert_eq(cluster_apply(&cluster, &object, &err), 0, "%s", err.message);
+        const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("data"));
+        expect_text(claim_volume_name(claim, buffer), volumes[i]);
+        cr_expect_eq(cluster_find_volume(&cluster, claim), volume, "%s", volumes[i]);
+    }
+}

@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 
 #include "cache/objects/details.h"
-#include "cache/objects/object_project.h"
 
 static struct arena arena;
 

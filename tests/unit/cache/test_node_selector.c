@@ -1,8 +1,8 @@
 /* Node selectors: which nodes a term matches. */
 #include <criterion/criterion.h>
 
+#include "cache/objects/details.h"
 #include "cache/objects/label_selector.h"
-#include "cache/objects/node_selector.h"
 
 static struct arena arena;
 
@@ -24,7 +24,10 @@ static bool read_terms(const char *text, struct pull_items *out)
 
     *out = (struct pull_items){.count = 0};
     pull_init(&json, slice_of(text));
-    return node_terms_read(&json, &arena, out) && pull_finish(&json);
+    out->size = sizeof(struct node_term);
+    return pull_field_array(&json, PULL_CASE_EXACT, node_term_fields, NODE_TERM_FIELDS, &arena,
+                            out) &&
+           pull_finish(&json);
 }
 
 /* A node "n" with the labels zone=a, cpu=8, word=x, empty="". */

@@ -1,7 +1,7 @@
 /* Until when a nomination counts. */
 #include <criterion/criterion.h>
 
-#include "cache/cluster/nominated.h"
+#include "cache/cluster/cluster.h"
 #include "config/base/clock.h"
 
 #define UID_1 "6d1a0d3e-3f0b-4a39-8a5c-000000000001"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cache/objects/object_project.h"
+#include "cache/objects/details.h"
 
 static struct arena arena;
 

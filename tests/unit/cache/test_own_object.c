@@ -162,8 +162,8 @@ static struct reservation *restore(const char *name, const char *uid, bool binds
                                 .pod_uid = slice_of(uid),
                                 .node = SLICE("node-1"),
                                 .priority = 5,
-                                .claims = {claims, 2},
-                                .shared = {shared, 1},
+                                .claims = {.items = claims, .count = 2},
+                                .shared = {.items = shared, .count = 1},
                                 .binds = binds,
                                 .is_of_preemptor = is_preemptor,
                                 .expires_in_ms = 100};

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "cache/cluster/cluster.h"
-#include "cache/objects/object_project.h"
+#include "cache/objects/details.h"
 #include "support/load.h"
 #include "support/process.h"
 

@@ -52,6 +52,26 @@ Test(pull_fields, reads_what_the_table_names)
     cr_expect(slice_equal(target.raw, SLICE("[1, 2]")));
 }
 
+Test(pull_fields, items_of_two_arrays_are_behind_each_other)
+{
+    static const struct pull_field fields[] = {
+        {.key = "a", .type = PULL_ITEMS, PULL_MEMBERS(inner), .size = sizeof(struct target)},
+        {.key = "b", .type = PULL_ITEMS, PULL_MEMBERS(inner), .size = sizeof(struct target)},
+    };
+    struct pull_items items = {.count = 0};
+    struct arena arena;
+    struct pull json;
+
+    arena_init(&arena, 4096);
+    pull_init(&json, SLICE("{\"b\":[{\"number\":1},{}],\"a\":[{\"number\":3}]}"));
+    cr_assert(
+        pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), &arena, &items));
+    const struct target *targets = items.items;
+    cr_assert_eq(items.count, 3);
+    cr_expect(targets[0].number == 1 && targets[1].number == 0 && targets[2].number == 3);
+    arena_dispose(&arena);
+}
+
 Test(pull_fields, null_leaves_a_field_as_it_was)
 {
     struct target target;

@@ -240,7 +240,7 @@ Test(reservation, of_too_many_the_one_that_expires_first_ends)
 
     reserve(&first, true, 5); /* is being bound: stays */
     reserve_claims(RESERVATIONS_MAX + 2);
-    cr_expect_eq(cluster.reserved.count, RESERVATIONS_MAX);
+    cr_expect_eq(cluster.reserved.count, RESERVATIONS_MAX + 1, "and those that are created");
     cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))), "it is being bound");
     struct reservation *ended = reservation_expired(&cluster, 0);
     cr_assert_not_null(ended);

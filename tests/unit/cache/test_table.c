@@ -42,7 +42,7 @@ static void teardown(void)
 
 TestSuite(table, .init = setup, .fini = teardown);
 
-static bool has_number(const struct table_record *record, const void *number)
+static bool has_number(const void *record, const void *number)
 {
     return ((const struct record *)(const void *)record)->number == *(const unsigned *)number;
 }

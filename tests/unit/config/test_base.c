@@ -9,8 +9,29 @@
 #include "config/base/buf.h"
 #include "config/base/clock.h"
 #include "config/base/error.h"
-#include "config/base/file_read.h"
-#include "config/base/printable.h"
+#include "config/base/file.h"
+#include "config/base/quota.h"
+#include "config/base/text.h"
+
+Test(quota, who_takes_much_leaves_the_reserve_to_who_takes_little)
+{
+    struct quota quota = {.max_bytes = 1000, .small_bytes = 100, .reserve_bytes = 500};
+    struct quota_share large = {.quota = &quota}, small = {.quota = &quota};
+
+    cr_expect(quota_take(&large, 500));
+    cr_expect(!quota_take(&large, 1));
+    cr_expect(large.was_refused);
+    cr_expect(quota_take(&small, 60));
+    cr_expect(!quota_take(&small, 41), "it would take much");
+    cr_expect(quota_take(&small, 40));
+    quota_give(&large, 200);
+    cr_expect(quota_take(&small, 41));
+    quota_give(&small, 141);
+    cr_expect(quota_take(&small, 100));
+    quota_give(&small, 100);
+    quota_give(&large, 300);
+    cr_expect_eq(atomic_load(&quota.used_bytes), 0);
+}
 
 Test(buf, refuses_to_grow_over_its_maximum)
 {

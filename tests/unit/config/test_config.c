@@ -186,6 +186,11 @@ static const struct bad bad_files[] = {
      "3:23: apply: expected Auto, Field, Annotation or Disabled"},
     {"ambiguous string", HEAD "server: {tls: {certFile: on, keyFile: b}}\n",
      "3:26: certFile: expected a string, not on (put quotes around it)"},
+    {"ambiguous string in a list, behind a mapping",
+     HEAD
+     "deferFSMount:\n  entries:\n"
+     "  - {storageClass: a, runtimeClass: b, postMountConfig: {subPath: true}, fsTypes: [on]}\n",
+     "5:84: fsTypes: expected a string, not on (put quotes around it)"},
     {"tls without anything", HEAD "server: {tls: {}}\n",
      "3:15: tls: needs both certFile and keyFile"},
     {"half of tls", HEAD "server: {tls: {certFile: a}}\n",

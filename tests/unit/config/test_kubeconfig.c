@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "cache/client/kubeconfig.h"
-#include "config/base/base64.h"
+#include "config/base/text.h"
 
 #define CONTEXT \
     "apiVersion: v1\nkind: Config\ncurrent-context: a\n" \
@@ -171,6 +171,7 @@ Test(kubeconfig, errors_name_the_place_and_the_field)
             "users[u].exec.command: is missing");
     refused(CONTEXT CLUSTER "users:\n- {name: u, user: {token: [1]}}\n",
             "users[u].token: expected a string");
+    refused("current-context: NULL\n", "current-context is missing");
     refused("- 1\n", "1:1: expected a kubeconfig");
     refused("a: [\n", "did not find expected");
 }

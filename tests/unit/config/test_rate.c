@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "config/base/rate.h"
+#include "config/base/quota.h"
 
 #define S UINT64_C(1000000000)
 

@@ -10,7 +10,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
-#include "extender/bind/agreement.h"
+#include "extender/serving/bind/agreement.h"
 
 #define SECOND NS_PER_SECOND
 

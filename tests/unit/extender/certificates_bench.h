@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "extender/certificates/refresh.h"
+#include "extender/commands/certificates/refresh.h"
 
 enum { HOUR = 3600, DAY = 24 * HOUR, YEAR = 365 * DAY };
 enum { NOW = 1800000000 };

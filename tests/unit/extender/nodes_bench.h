@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
-#include "extender/verbs/verbs.h"
+#include "extender/serving/verbs/verbs.h"
 
 enum { BODY_BYTES_MAX = 1 << 20 };
 

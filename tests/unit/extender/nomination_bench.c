@@ -42,17 +42,14 @@ unsigned asked;
 bool has_no_memory, is_error;
 
 void __real_policy_prefilter(const struct view *view, const struct pod_object *pod,
-                             struct arena *verdict_arena, struct verdict *out,
-                             const struct policy **decided_by);
+                             struct arena *verdict_arena, struct verdict *out);
 void __wrap_policy_prefilter(const struct view *view, const struct pod_object *pod,
-                             struct arena *verdict_arena, struct verdict *out,
-                             const struct policy **decided_by);
+                             struct arena *verdict_arena, struct verdict *out);
 void __wrap_policy_prefilter(const struct view *view, const struct pod_object *pod,
-                             struct arena *verdict_arena, struct verdict *out,
-                             const struct policy **decided_by)
+                             struct arena *verdict_arena, struct verdict *out)
 {
     asked++;
-    __real_policy_prefilter(view, pod, verdict_arena, out, decided_by);
+    __real_policy_prefilter(view, pod, verdict_arena, out);
     if (is_error)
         verdict_out_of_memory(out);
 }
@@ -153,4 +150,13 @@ void expect_sent_in(unsigned seconds, unsigned more)
         nomination_tick(&state);
     }
     cr_expect_eq(atomic_load(&sent), before + more, "%u sent", sent - before);
+}
+
+void expect_known(unsigned count)
+{
+    unsigned known = 0;
+
+    for (unsigned share = 0; share < SHARES; share++)
+        known += state.nominations->pods_in[share];
+    cr_expect_eq(known, count, "%u pods", known);
 }

@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-#include "extender/live/nomination.h"
+#include "extender/serving/live/nomination.h"
 
 #define UID "20000000-0000-4000-8000-000000000000"
 
@@ -48,5 +48,8 @@ void send_to(const char *node);
 void nominate(const char *node);
 
 void expect_count(enum nomination_result result, unsigned count);
+
+/* Pods are known that wait. */
+void expect_known(unsigned count);
 
 #endif

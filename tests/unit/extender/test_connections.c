@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "config/base/clock.h"
-#include "extender/http/connections.h"
+#include "extender/serving/http/connections.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -384,16 +384,19 @@ Test(connections, who_never_sends_a_request_closes_only_their_own)
     leave_all(flood, FLOOD);
 }
 
-/* The first has no request yet, either: it dials in the middle of the flood. */
+/* The first has no request yet, either: it dials in the middle of the flood. One that has had a
+ * request may dial several times at once, as an API server does. */
 Test(connections, many_addresses_without_a_request_leave_room_for_another)
 {
-    enum { MAX = 32, ADDRESSES = 4, EACH = 20 };
-    struct sockaddr_storage other = address_of("192.0.2.99");
-    struct client clients[ADDRESSES * EACH], dials;
+    enum { MAX = 32, ADDRESSES = 4, EACH = 20, KNOWN = 8 };
+    struct sockaddr_storage other = address_of("192.0.2.99"), api = address_of("192.0.2.98");
+    struct client clients[ADDRESSES * EACH], dials, idle, more[KNOWN];
     char text[32];
     int count = 0;
 
     start(MAX, 0);
+    come_from(&idle, (const struct sockaddr *)&api);
+    enter(&idle, STAGE_IDLE);
     for (int i = 0; i < ADDRESSES * EACH; i++) {
         (void)snprintf(text, sizeof text, "192.0.2.%d", 1 + i % ADDRESSES);
         struct sockaddr_storage address = address_of(text);
@@ -404,6 +407,14 @@ Test(connections, many_addresses_without_a_request_leave_room_for_another)
     cr_assert(may_come_from(&other));
     come_from(&dials, (const struct sockaddr *)&other);
     cr_expect(is_open(&dials) && is_open(&clients[0]));
+    for (int i = 0; i < KNOWN; i++) {
+        cr_expect(may_come_from(&api), "%d", i);
+        come_from(&more[i], (const struct sockaddr *)&api);
+    }
+    cr_expect_not(may_come_from(&api));
+    for (int i = 0; i < KNOWN; i++)
+        leave(&more[i]);
+    leave(&idle);
     leave(&dials);
     leave_all(clients, count);
 }

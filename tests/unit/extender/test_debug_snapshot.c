@@ -7,9 +7,9 @@
 
 #include "cases/cases.h"
 #include "extender/cli/services.h"
-#include "extender/inquiry/load.h"
-#include "extender/report/explain.h"
-#include "extender/zpages/zpages.h"
+#include "extender/commands/inquiry/load.h"
+#include "extender/serving/zpages/zpages.h"
+#include "support/explained.h"
 #include "support/process.h"
 
 /* A claimguard with the configuration, and objects of these files. NULL: none. */
@@ -247,7 +247,7 @@ static json_t *explain(const struct state *state, const struct pod *pod, bool ha
 
     arena_init(&arena, 64 << 20);
     cr_assert(cluster_describe_pod(pod, &arena, &object));
-    json_t *result = explain_pod(&view, &object, &nodes, &arena);
+    json_t *result = explained_json(&view, &object, &nodes, &arena);
     if (!has_mounts)
         (void)json_object_del(result, "deferFSMount");
     arena_dispose(&arena);

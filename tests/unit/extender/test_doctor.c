@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "extender/doctor/certificate_list.h"
-#include "extender/doctor/findings.h"
-#include "extender/doctor/go_text.h"
-#include "extender/doctor/scheduler_file.h"
+#include "extender/commands/doctor/doctor.h"
 #include "support/process.h"
 
 static const struct {
@@ -129,7 +126,7 @@ static int read_items(const char *list, int count)
         (void)fputs("- {}\n", file);
     (void)fclose(file);
     arena_init(&arena, 64 << 20);
-    int rc = scheduler_file_read(&out, path, &arena, &err);
+    int rc = scheduler_file_read(&out, path, NULL, &arena, &err);
     arena_dispose(&arena);
     (void)unlink(path);
     return rc;
@@ -173,14 +170,17 @@ Test(doctor, certificates_end)
 
 Test(doctor, findings_beyond_the_limit_are_counted)
 {
+    struct findings findings;
     struct arena arena;
 
     arena_init(&arena, 16 << 20);
-    struct findings findings = {.arena = &arena};
-    for (int i = 0; i < FINDINGS_MAX + 3; i++)
-        (void)finding_add(&findings, "CG501", (struct location){.file = "f"}, "", "%d", i);
-    cr_expect_eq(findings.count, FINDINGS_MAX);
+    findings_init(&findings, doctor_rules, "doctor", &arena);
+    findings.most = 1000;
+    for (int i = 0; i < 1003; i++)
+        finding_add(&findings, CG501, (struct location){.file = "f"}, "", "%d", i);
+    cr_expect_eq(findings.count, 1000);
     cr_expect_eq(findings.dropped, 3);
-    cr_expect(findings_reach(&findings, LEVEL_ERROR));
+    cr_expect(findings_fail(&findings));
+    findings_dispose(&findings);
     arena_dispose(&arena);
 }

@@ -8,8 +8,8 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 #include "extender/cli/services.h"
-#include "extender/live/events.h"
-#include "extender/live/violations.h"
+#include "extender/serving/live/claim_reports.h"
+#include "extender/serving/live/events.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -78,12 +78,14 @@ Test(events, a_frequent_reason_displaces_no_other)
 Test(events, a_namespace_leaves_half_of_a_burst_to_others)
 {
     cr_expect_eq(post_in("ns-1", "Preempted", 1000), EVENTS_LEFT);
-    cr_expect_eq(post_in("ns-2", "Preempted", 20), 20);
+    cr_expect_eq(post_in("ns-2", "Preempted", 20), 13, "half of what is left");
+    cr_expect_eq(post_in("ns-3", "Preempted", 20), 6);
+    cr_expect_eq(post_in("ns-4", "Preempted", 20), 1, "the last ones are for who had none");
     time_ns += 60 * SECOND;
     cr_expect_eq(post_in("ns-1", "Preempted", 1000), EVENTS_LEFT);
     time_ns += 30 * SECOND;
     cr_expect_eq(post_in("ns-1", "Preempted", 1000), EVENTS_LEFT, "what nobody else posts");
-    cr_expect_eq(post_in("ns-2", "Preempted", 1000), EVENTS_LEFT, "and half is left again");
+    cr_expect_eq(post_in("ns-2", "Preempted", 1000), 13, "and half is left again");
 }
 
 Test(events, what_cannot_be_sent_is_counted)

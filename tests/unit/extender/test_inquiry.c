@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "extender/inquiry/inquiry.h"
-#include "extender/inquiry/operand.h"
+#include "extender/commands/inquiry/inquiry.h"
+#include "extender/commands/inquiry/operand.h"
 
 static struct inquiry inquiry;
 static struct error err;
@@ -70,13 +70,15 @@ Test(inquiry, keeps_the_details_that_are_wanted_and_nothing_else_of_the_text)
 
 Test(inquiry, says_what_the_snapshot_does_not_have)
 {
+    const enum kind kinds[] = {KIND_NODE, KIND_VOLUME};
     struct arena arena;
+    struct gaps gaps = {.arena = &arena};
 
     arena_init(&arena, 1 << 20);
     cr_assert_eq(read_text(cluster, &(struct inquiry_wish){.kinds = 0}), 0);
-    cr_expect_eq(inquiry_gap(&inquiry, KIND_NODE, &arena).len, 0);
-    cr_expect(slice_equal(inquiry_gap(&inquiry, KIND_VOLUME, &arena),
-                          SLICE("persistentvolumes: the snapshot has none")));
+    inquiry_add_gaps(&inquiry, &gaps, kinds, 2);
+    cr_assert_eq(gaps.count, 1);
+    cr_expect(slice_equal(gaps.items[0].text, SLICE("persistentvolumes: the snapshot has none")));
     cr_expect_str_eq(inquiry.default_ns, "default");
     inquiry_close(&inquiry);
     arena_dispose(&arena);

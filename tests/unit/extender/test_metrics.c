@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "extender/metrics/metrics.h"
+#include "extender/serving/metrics/metrics.h"
 
 static struct metrics metrics;
 
@@ -21,7 +21,8 @@ static void decide(const char *uid, enum verdict_code code)
 {
     struct pod_object pod = {.meta = {.uid = slice_of(uid)}};
 
-    metrics_count_verdict(&metrics, policies[0], &(struct verdict){.code = code}, &pod);
+    metrics_count_verdict(&metrics, &(struct verdict){.code = code, .decided_by = policies[0]},
+                          &pod);
 }
 
 Test(metrics, a_pod_counts_as_rejected_until_it_passes_or_goes)

@@ -1,4 +1,4 @@
-#include "config/base/nearest.h"
+#include "config/base/text.h"
 
 #include <criterion/criterion.h>
 
@@ -20,7 +20,7 @@ Test(nearest, a_word_is_near_if_a_third_of_it_was_typed_wrongly)
     cr_expect_str_eq(nearest_of("sevre"), "serve", "swapped: one edit");
     cr_expect_str_eq(nearest_of("sanpsoht"), "snapshot", "swapped twice");
     cr_expect_str_eq(nearest_of("adt"), "", "two of five are over a third");
-    cr_expect_str_eq(nearest_of("wha"), "who", "of equally near ones the first");
+    cr_expect_str_eq(nearest_of("wha"), "who", "of equally near ones the first by name");
     cr_expect_str_eq(nearest_of(""), "");
     cr_expect_str_eq(nearest_of("nothing-like-it"), "");
 }
@@ -29,6 +29,19 @@ Test(nearest, a_beginning_is_near)
 {
     cr_expect_str_eq(nearest_of("snap"), "snapshot");
     cr_expect_str_eq(nearest_of("sn"), "", "of three characters or more");
+}
+
+/* Words of a cluster come in any order. */
+Test(nearest, the_order_of_words_does_not_show)
+{
+    static const char *const words[] = {"web-3", "web-1", "web-2"};
+
+    for (size_t first = 0; first < 3; first++) {
+        struct nearest nearest = {.typed = "web-0"};
+        for (size_t i = 0; i < 3; i++)
+            nearest_offer_copy(&nearest, slice_of(words[(first + i) % 3]));
+        cr_expect_str_eq(nearest.word, "web-1");
+    }
 }
 
 Test(nearest, words_are_bounded)

@@ -1,6 +1,6 @@
 /* Verdicts that differ from node to node, on their way through a filter call. */
 #include "cache/cluster/reservation.h"
-#include "extender/live/requeue.h"
+#include "extender/serving/live/requeue.h"
 #include "support/node_policy.h"
 #include "unit/extender/nodes_bench.h"
 

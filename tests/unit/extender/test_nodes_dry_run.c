@@ -1,5 +1,5 @@
 /* Verdicts that differ from node to node, in the dry run. */
-#include "extender/report/explain.h"
+#include "support/explained.h"
 #include "support/node_policy.h"
 #include "unit/extender/nodes_bench.h"
 
@@ -14,7 +14,7 @@ static json_t *explain(const char *name, size_t count, bool are_listed)
     struct arena arena;
 
     arena_init(&arena, 1 << 20);
-    json_t *result = explain_pod(&view, &pod, &nodes, &arena);
+    json_t *result = explained_json(&view, &pod, &nodes, &arena);
     arena_dispose(&arena);
     cr_assert_not_null(result);
     return result;

@@ -6,9 +6,9 @@
 #include <time.h>
 
 #include "extender/cli/services.h"
-#include "extender/live/requeue.h"
-#include "extender/preemption/preemption.h"
-#include "extender/verbs/verbs.h"
+#include "extender/serving/live/requeue.h"
+#include "extender/serving/preemption/preemption.h"
+#include "extender/serving/verbs/verbs.h"
 
 enum { CLAIMS = 512, BODY_BYTES_MAX = 32 << 20 };
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "extender/metrics/metrics.h"
-#include "extender/protocol/protocol.h"
+#include "extender/serving/metrics/metrics.h"
+#include "extender/serving/protocol/protocol.h"
 
 static struct arena arena;
 

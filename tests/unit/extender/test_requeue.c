@@ -6,7 +6,7 @@
 
 #include "cache/client/api_path.h"
 #include "config/base/clock.h"
-#include "extender/live/requeue.h"
+#include "extender/serving/live/requeue.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -56,6 +56,13 @@ TestSuite(requeue, .init = setup, .fini = teardown);
 static struct meta pod_of(const char *name)
 {
     return (struct meta){.ns = SLICE("ns"), .name = slice_of(name), .uid = slice_of(name)};
+}
+
+static void forget(const char *name)
+{
+    const struct meta pod = pod_of(name);
+
+    requeue_forget(&requeue, &pod);
 }
 
 static const struct object_reference holder = {KIND_POD, {"ns", 2}, {"holder", 6}, {"uid-1", 5}};
@@ -132,11 +139,11 @@ Test(requeue, a_pod_waits_for_its_last_causes)
 Test(requeue, a_pod_that_was_asked_about_is_not_requeued)
 {
     wait_for("a", &holder);
-    requeue_forget(&requeue, SLICE("a"));
+    forget("a");
     requeue_changed(&requeue, &holder, anyone);
     wait_for("b", &holder);
     requeue_changed(&requeue, &holder, anyone);
-    requeue_forget(&requeue, SLICE("b"));
+    forget("b");
     time_ns += 400 * SECOND;
     requeue_tick(&requeue, anyone);
     cr_expect_eq(sent, 1, "b, once");
@@ -178,9 +185,9 @@ Test(requeue, all_that_wait_are_requeued_for_a_new_configuration)
     cr_expect_eq(sent, 3, "each that has waited, and not the one that was requeued just now");
     requeue_all(&requeue, anyone);
     cr_expect_eq(sent, 3);
-    requeue_forget(&requeue, SLICE("a"));
-    requeue_forget(&requeue, SLICE("b"));
-    requeue_forget(&requeue, SLICE("due"));
+    forget("a");
+    forget("b");
+    forget("due");
     requeue_all(&requeue, anyone);
     cr_expect_eq(sent, 3);
 }

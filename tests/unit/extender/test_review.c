@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "extender/admission/review.h"
+#include "extender/serving/admission/review.h"
 
 static struct arena arena;
 
@@ -217,8 +217,8 @@ Test(review, bindings_are_read_or_refused_with_the_reason)
         int rc = review_read_binding(&request, &annotation, &review, body, &arena, &err);
         if (bindings[i].message == NULL) {
             cr_expect_eq(rc, 0, "%s: %s", bindings[i].name, err.message);
-            cr_expect(slice_equal(request.pod_namespace, SLICE("ns")) &&
-                      slice_equal(request.pod_name, SLICE("p")) &&
+            cr_expect(slice_equal(request.pod.ns, SLICE("ns")) &&
+                      slice_equal(request.pod.name, SLICE("p")) &&
                       slice_equal(request.node, SLICE("n")));
             continue;
         }

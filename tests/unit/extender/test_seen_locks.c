@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "extender/live/seen_locks.h"
+#include "extender/serving/live/seen_locks.h"
 
 enum { PATIENCE_MS = 3600 * 1000 };
 

@@ -105,12 +105,26 @@ Test(sheet, a_cell_does_not_write_to_the_terminal)
     sheet_dispose(&sheet);
 }
 
+Test(sheet, an_empty_cell_of_a_row_is_a_dash)
+{
+    struct sheet sheet = {0};
+    struct row row = {.count = 0};
+
+    row_text(&row, SLICE("a"));
+    row_text(&row, SLICE(""));
+    cr_expect(row_end(&row, &sheet));
+    cr_expect_str_eq(print_of(&sheet, (struct sheet_style){0}), "a  -\n");
+    sheet_dispose(&sheet);
+}
+
 Test(sheet, a_row_without_memory_is_not_added)
 {
-    char *cells[] = {strdup("a"), NULL};
     struct sheet sheet = {0};
+    struct row row = {.count = 0};
 
-    cr_expect_not(sheet_add_owned(&sheet, cells, 2));
+    row_text(&row, SLICE("a"));
+    row_cell(&row)->failed = true;
+    cr_expect_not(row_end(&row, &sheet));
     cr_expect_eq(sheet.count, 0);
     sheet_dispose(&sheet);
 }
@@ -126,4 +140,46 @@ Test(sheet, a_full_disk_is_an_error)
     cr_expect_not(sheet_print(&sheet, &style, full));
     (void)fclose(full);
     sheet_dispose(&sheet);
+}
+
+static struct advice_list advise(struct arena *arena)
+{
+    const struct advice_words words = {.ns = SLICE("shop"), .name = SLICE("db-0")};
+    struct advice_list advice = {.arena = arena};
+
+    advice_list_add(&advice, "pod %s is deleted", "shop/db-0");
+    advice_list_row(&advice, ADVICE_DELETE_POD, &words);
+    advice_list_warn(&advice, "its data is lost");
+    advice_list_add(&advice, "the same again");
+    advice_list_row(&advice, ADVICE_DELETE_POD, &words);
+    advice_list_warn(&advice, "which is left out");
+    return advice;
+}
+
+Test(sheet, advice_has_its_command_and_what_that_stops)
+{
+    const struct sheet_style style = {.width = 0};
+    struct arena arena;
+    char text[1024] = "";
+    FILE *file = fmemopen(text, sizeof text, "w");
+    struct block block;
+
+    cr_assert_not_null(file);
+    arena_init(&arena, 1 << 20);
+    const struct advice_list advice = advise(&arena);
+    block_init(&block);
+    buf_printf(&block.line, "claim shop/data");
+    block_put_if(&block, ", volume ", SLICE("pv-1"));
+    block_put_if(&block, ", left out ", SLICE(""));
+    block_heading(&block);
+    block_advice(&block, "  freed by", &advice);
+    cr_expect(block_print(&block, &style, file));
+    (void)fclose(file);
+    arena_dispose(&arena);
+    cr_expect_str_eq(text,
+                     "claim shop/data, volume pv-1\n"
+                     "  freed by  pod shop/db-0 is deleted:\n"
+                     "            WARNING: no controller creates the pod again; its data is lost\n"
+                     "              kubectl delete pod -n shop db-0\n"
+                     "            To go back: create the pod again from its manifest\n");
 }

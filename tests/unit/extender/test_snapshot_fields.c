@@ -4,17 +4,14 @@
 #include <jansson.h>
 
 #include "cache/objects/details.h"
-#include "cache/objects/object_project.h"
 #include "cache/objects/objects_internal.h"
-#include "extender/audit/reading.h"
-#include "extender/doctor/installation.h"
+#include "extender/commands/audit/reading.h"
 #include "support/every_field.h"
 
 static void expect_all_fields(enum kind kind)
 {
-    const struct project_readers more = {{reading_table(kind), installation_table(kind)}};
-    const struct pull_table decoders[] = {objects_table(kind), details_table(kind),
-                                          reading_table(kind), installation_table(kind)};
+    const struct pull_table more = reading_table(kind);
+    const struct pull_table decoders[] = {object_tables(kind)->core, details_table(kind), more};
     json_t *whole =
         json_pack("{s:s, s:s}", "apiVersion", kind_api_version(kind), "kind", kind_text(kind));
     struct error err = {0};
@@ -53,7 +50,7 @@ Test(snapshot_fields, what_nobody_reads_is_not_there)
         "\"memory\":\"secret\",\"claimguard.io/claims\":\"1\"}}}],\"affinity\":{\"nodeAffinity\":{"
         "\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":\"secret\"}]}},"
         "\"volumes\":[{\"name\":\"v\",\"iscsi\":{\"iqn\":\"secret\"}}]}}";
-    const struct project_readers more = {{reading_table(KIND_POD), installation_table(KIND_POD)}};
+    const struct pull_table more = reading_table(KIND_POD);
     struct error err = {0};
     struct buf out;
 

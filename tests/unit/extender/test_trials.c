@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "config/base/clock.h"
-#include "extender/live/trials.h"
+#include "extender/serving/live/evaluate.h"
 
 static struct trials trials;
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "extender/cli/services.h"
-#include "extender/live/requeue.h"
-#include "extender/live/trials.h"
-#include "extender/protocol/protocol.h"
-#include "extender/verbs/verbs.h"
+#include "extender/serving/live/evaluate.h"
+#include "extender/serving/live/requeue.h"
+#include "extender/serving/protocol/protocol.h"
+#include "extender/serving/verbs/verbs.h"
 #include "support/node_policy.h"
 #include "support/process.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "extender/cli/services.h"
-#include "extender/report/explain.h"
-#include "extender/verbs/verbs.h"
+#include "extender/serving/verbs/verbs.h"
+#include "support/explained.h"
 #include "support/node_policy.h"
 
 enum { BODY_BYTES_MAX = 1 << 20, WARNED = 3 /* its place among the policies */ };
@@ -177,7 +177,7 @@ static json_t *explain(const char *name, size_t count, bool are_listed, struct a
     struct explained_nodes nodes = {names, count, are_listed};
     struct view view = state_view(&state);
 
-    return explain_pod(&view, &pod, &nodes, arena);
+    return explained_json(&view, &pod, &nodes, arena);
 }
 
 static json_t *dry_run(const char *name, size_t count, bool are_listed)

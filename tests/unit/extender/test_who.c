@@ -1,10 +1,12 @@
 /* What tests/commands/who cannot show, because a snapshot has no time: how much grace is left. */
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "config/base/clock.h"
-#include "extender/inquiry/who.h"
+#include "config/base/text.h"
+#include "config/config.h"
+#include "extender/commands/who/who.h"
 
 #define DELETED "2026-11-22T10:00:30Z"
 
@@ -16,8 +18,28 @@ static const char cluster[] =
     "spec: {nodeName: node-1, volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}\n";
 
 static struct error err;
+static struct config *config;
 static const struct operand operands[] = {{{"n", 1}, {"data", 4}}, {{"n", 1}, {"none", 4}}};
-static const struct who_question question = {.operands = operands, .count = 2};
+static struct who_question question = {.operands = operands, .count = 2};
+
+/* The answer as JSON. */
+static json_t *ask(const struct inquiry *inquiry, bool *found)
+{
+    struct who_answer answer;
+    struct fields out;
+    struct buf text;
+
+    cr_assert(who_answer(&answer, inquiry, &question, found));
+    buf_init(&text, 1 << 20);
+    fields_begin_compact(&out, &text);
+    fields_open(&out, NULL, '{');
+    who_put(&out, &answer);
+    cr_assert(fields_end(&out));
+    json_t *value = json_loadb(text.bytes, text.len, 0, NULL);
+    buf_dispose(&text);
+    who_dispose(&answer);
+    return value;
+}
 
 static void read_cluster(struct inquiry *inquiry)
 {
@@ -27,6 +49,8 @@ static void read_cluster(struct inquiry *inquiry)
     FILE *file = fdopen(mkstemp(path), "w");
 
     cr_assert_not_null(file);
+    cr_assert_eq(config_load(&config, NULL, &err), 0);
+    question.config = config;
     (void)fputs(cluster, file);
     cr_assert_eq(fclose(file), 0);
     cr_assert_eq(inquiry_open(inquiry, &origin, &err), 0);
@@ -51,7 +75,7 @@ Test(who, says_how_much_grace_is_left_at_the_time_of_the_answer)
     read_cluster(&inquiry);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         inquiry.now_ms = time_parse(SLICE(DELETED)) + rows[i].later_ms;
-        json_t *answer = who_answer(&inquiry, &question, found);
+        json_t *answer = ask(&inquiry, found);
         const json_t *claim = json_array_get(json_object_get(answer, "claims"), 0);
         const json_t *holder = json_array_get(json_object_get(claim, "heldBy"), 0);
         const json_t *advice = json_array_get(json_object_get(claim, "freedBy"), 0);
@@ -68,7 +92,7 @@ Test(who, says_which_claims_there_are)
     bool found[2] = {false, false};
 
     read_cluster(&inquiry);
-    json_decref(who_answer(&inquiry, &question, found));
+    json_decref(ask(&inquiry, found));
     cr_expect(found[0]);
     cr_expect_not(found[1]);
     inquiry_close(&inquiry);

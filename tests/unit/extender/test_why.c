@@ -1,11 +1,12 @@
 /* What tests/commands/why cannot show, because a snapshot never says that there are none: of a live
  * cluster, what is not there does not exist. */
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "config/config.h"
-#include "extender/inquiry/why.h"
+#include "extender/commands/why/why.h"
 
 static struct error err;
 static const struct operand operands[] = {{{"n", 1}, {"web-1", 5}}};
@@ -61,9 +62,17 @@ static bool finds(struct why *why, const struct inquiry *inquiry, const struct c
                   const char *cause)
 {
     bool found = false, has = false;
-    json_t *answer = why_answer(why, inquiry, config, &found), *item;
-    size_t i;
+    char *text = NULL;
+    size_t len, i;
+    FILE *file = open_memstream(&text, &len);
+    json_t *item;
 
+    cr_assert_not_null(file);
+    cr_assert(why_answer(why, inquiry, config, &found));
+    cr_assert(why_print(why, OUTPUT_JSON, file));
+    cr_assert_eq(fclose(file), 0);
+    json_t *answer = json_loadb(text, len, 0, NULL);
+    free(text);
     cr_assert_not_null(answer);
     cr_expect(found);
     json_array_foreach (

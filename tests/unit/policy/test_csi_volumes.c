@@ -3,8 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "policy/conflicts.h"
-#include "policy/csi_volumes.h"
+#include "policy/policy.h"
 #include "support/load.h"
 
 enum { INLINE_MAX = 40 };

@@ -2,7 +2,6 @@
  */
 #include "cache/cluster/reservation.h"
 #include "policy/exclusive.h"
-#include "policy/read_write_once_pod.h"
 #include "unit/policy/defer_volume.h"
 
 struct sharing_row {
@@ -41,7 +40,6 @@ static void check_sharing(const struct sharing_row *row)
 {
     struct config *config = load_config("Auto", row->entries);
     char claim[256], runtime[64] = "", text[4096];
-    const struct policy *decided_by;
     struct cluster cluster;
     struct verdict verdict;
     struct arena arena;
@@ -60,7 +58,7 @@ static void check_sharing(const struct sharing_row *row)
     const struct agreed_class agreed = {.name = SLICE("fast-storage")};
     const struct agreed_classes classes = {&agreed, row->is_agreed};
     struct view view = {.cluster = &cluster, .config = config, .agreed = &classes};
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
     cr_expect_str_eq(code_text(verdict.code), code_text(row->code));
     if (row->reason != NULL) {
         cr_assert_eq(verdict.reason_count, 1);
@@ -129,7 +127,6 @@ Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_by_one_pod)
     struct config *config = load_config("Auto", EXCLUSIVE);
     struct row row = {.claim = "\"spec\":{\"storageClassName\":\"fast-storage\",\"accessModes\":["
                                "\"ReadWriteOnce\"]},\"status\":{\"phase\":\"Pending\"}"};
-    const struct policy *decided_by;
     struct cluster cluster;
     struct verdict verdict;
     struct arena arena;
@@ -140,7 +137,7 @@ Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_by_one_pod)
     load_volume(&cluster, &row);
     struct pod_object pod = read_pod(&row, &arena, text, sizeof text);
     struct view view = {.cluster = &cluster, .config = config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
     cr_expect_eq(verdict.code, CODE_SUCCESS);
     cr_expect(verdict.exclusive != NULL && verdict.exclusive[0]);
     arena_dispose(&arena);
@@ -158,7 +155,6 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_needs
         .meta = {.ns = SLICE("default"), .name = SLICE("s"), .uid = SLICE("us")},
         .claims = &reference,
         .claim_count = 1};
-    const struct policy *decided_by;
     struct cluster cluster;
     struct verdict verdict;
     struct error err = {0};
@@ -172,15 +168,15 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_needs
     struct pod_object pod = read_pod(&row, &arena, text, sizeof text);
     struct view view = {.cluster = &cluster, .config = config};
     cr_assert_eq(reservation_take(&cluster, &sharer, NULL, true, 1000, &err), 0);
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     cr_expect(slice_equal(verdict.reserved_for, SLICE("us")));
-    policy_prefilter(&view, &sharer, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &sharer, &arena, &verdict);
     cr_expect_eq(verdict.code, CODE_SKIP, "sharers share");
     struct uid uid = uid_take(&cluster.names, SLICE("us"), &failed);
     cr_expect(reservation_undo(&cluster, &uid));
     uid_release(&cluster.names, uid);
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
     cr_expect_eq(verdict.code, CODE_SUCCESS);
     arena_dispose(&arena);
     cluster_dispose(&cluster);
@@ -191,7 +187,6 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_needs
 static enum verdict_code evaluate_beside(const char *cached, const char *asked)
 {
     struct config *config = load_config("Auto", "");
-    const struct policy *decided_by;
     struct cluster cluster;
     struct verdict verdict;
     struct pod_object pod;
@@ -213,7 +208,7 @@ static enum verdict_code evaluate_beside(const char *cached, const char *asked)
     pull_init(&json, slice_of(asked));
     cr_assert(pod_read(&json, &arena, &pod), "%s: %s", asked, json.problem);
     struct view view = {.cluster = &cluster, .config = config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
     arena_dispose(&arena);
     cluster_dispose(&cluster);
     config_free(config);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "policy/needs.h"
+#include "policy/policy.h"
 
 #define BIT(kind_)   (1U << KIND_##kind_)
 #define ALWAYS       (BIT(POD) | BIT(NODE) | BIT(CLAIM))

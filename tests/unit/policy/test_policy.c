@@ -19,7 +19,6 @@ static struct says says[POLICIES];
 static unsigned asked[POLICIES];
 static struct arena arena;
 static struct verdict verdict;
-static const struct policy *decided_by;
 
 static void answer(unsigned index, struct verdict *out)
 {
@@ -84,7 +83,7 @@ static void evaluate(void)
     struct view view = {.cluster = NULL};
     struct pod_object pod = {.meta = {.ns = SLICE("ns"), .name = SLICE("p")}};
 
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
 }
 
 /* The reasons, as one message. */
@@ -115,7 +114,7 @@ Test(policy, a_policy_that_is_off_is_not_asked)
     cr_expect_eq(asked[1], 1);
     cr_expect_eq(verdict.code, CODE_SUCCESS);
     cr_expect_eq(verdict.warning_count, 0);
-    cr_expect_eq(decided_by, &policy_1);
+    cr_expect_eq(verdict.decided_by, &policy_1);
 }
 
 /* Nobody is evicted for a pod that cannot run. */
@@ -130,7 +129,7 @@ Test(policy, an_unresolvable_verdict_behind_an_unschedulable_one_adds_its_reason
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     expect_message("held; missing; doomed");
     cr_expect_eq(verdict.victim_count, 0);
-    cr_expect_eq(decided_by, &policy_0);
+    cr_expect_eq(verdict.decided_by, &policy_0);
 }
 
 Test(policy, a_policy_that_only_warns_leaves_an_unschedulable_verdict_alone)
@@ -155,7 +154,7 @@ Test(policy, behind_an_unresolvable_verdict_no_policy_is_asked)
     evaluate();
     expect_message("first");
     cr_expect_eq(asked[1], 0);
-    cr_expect_eq(decided_by, &policy_0);
+    cr_expect_eq(verdict.decided_by, &policy_0);
 }
 
 Test(policy, an_error_stays_one_in_every_mode)
@@ -176,7 +175,7 @@ Test(policy, an_error_behind_an_unschedulable_verdict_is_the_answer)
     evaluate();
     cr_expect_eq(verdict.code, CODE_ERROR);
     expect_message("memory");
-    cr_expect_eq(decided_by, &policy_1);
+    cr_expect_eq(verdict.decided_by, &policy_1);
 }
 
 Test(policy, warnings_are_in_the_order_of_the_policies)
@@ -209,7 +208,7 @@ Test(policy, a_rejection_keeps_the_warnings_before_it)
         .mode = MODE_ENFORCE, .code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, .reasons = {"rejected"}};
     evaluate();
     expect_message("rejected");
-    cr_expect_eq(decided_by, &policy_1);
+    cr_expect_eq(verdict.decided_by, &policy_1);
     cr_expect_eq(verdict.warning_count, 1);
     expect_warning(0, "warned", &policy_0);
 }
@@ -296,7 +295,7 @@ Test(policy, a_rejection_keeps_the_filters_before_and_behind_it)
         .mode = MODE_ENFORCE, .code = CODE_UNSCHEDULABLE, .reasons = {"held"}, .has_victim = true};
     says[2] = (struct says){.mode = MODE_WARN, .code = CODE_SUCCESS, .has_filter = true};
     evaluate();
-    cr_expect_eq(decided_by, &policy_1);
+    cr_expect_eq(verdict.decided_by, &policy_1);
     const struct node_filter *filter = policy_warn(&verdict, NULL, node, &arena, &reason);
     cr_assert_not_null(filter);
     cr_expect_eq(filter->policy, &policy_0);
@@ -314,7 +313,7 @@ Test(policy, nodes_that_an_earlier_policy_rejects_stay_rejected_when_evictions_w
     says[1] = (struct says){
         .mode = MODE_ENFORCE, .code = CODE_UNSCHEDULABLE, .reasons = {"held"}, .has_victim = true};
     evaluate();
-    cr_expect_eq(policy_filter_nodes(&verdict, &node, 1, &arena, reasons, &decided_by), 1);
+    cr_expect_eq(policy_filter_nodes(&verdict, &node, 1, &arena, reasons), 1);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     cr_expect(verdict.is_by_nodes);
     cr_expect_eq(verdict.victim_count, 0);

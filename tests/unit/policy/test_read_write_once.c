@@ -81,9 +81,8 @@ static enum verdict_code judge(struct arena *memory)
 {
     struct pod_object me = pod_of("me", "u-me", "");
     struct view view = {.cluster = &cluster, .config = &config};
-    const struct policy *decided_by;
 
-    policy_prefilter(&view, &me, memory, &verdict, &decided_by);
+    policy_prefilter(&view, &me, memory, &verdict);
     return verdict.code;
 }
 
@@ -250,7 +249,6 @@ Test(one_node, many_holders_of_one_claim_leave_room_for_those_of_another)
     struct object other = {.kind = KIND_POD};
     struct pod_object me = pod_of("me", "u-me", "");
     struct view view = {.cluster = &cluster, .config = &config};
-    const struct policy *decided_by;
     struct error err = {0};
 
     load_text(&cluster, SECOND_VOLUME);
@@ -260,7 +258,7 @@ Test(one_node, many_holders_of_one_claim_leave_room_for_those_of_another)
     cr_assert_eq(cluster_apply(&cluster, &other, &err), 0);
     me.claims = both;
     me.claim_count = 2;
-    policy_prefilter(&view, &me, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &me, &arena, &verdict);
     cr_assert_eq(verdict.nodes->count, 0);
     cr_assert_eq(verdict.awaited_count, CAUSES_MAX);
     expect_text(verdict.awaited[0].name, "p00000");

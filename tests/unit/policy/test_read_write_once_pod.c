@@ -71,7 +71,6 @@ static void check_candidate(const struct candidate_row *row)
     struct cluster cluster;
     struct arena arena;
     struct verdict verdict;
-    const struct policy *decided_by;
     struct claim_reference claim = {.name = slice_of(row->claim)};
     struct pod_object pod = {
         .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
@@ -90,8 +89,8 @@ static void check_candidate(const struct candidate_row *row)
     load_text(&cluster, cluster_text);
     arena_init(&arena, 1 << 20);
     struct view view = {.cluster = &cluster, .config = &plain_config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
-    decided_by->preempt(&view, &pod, &verdict, &arena, &candidate, 1);
+    policy_prefilter(&view, &pod, &arena, &verdict);
+    verdict.decided_by->preempt(&view, &pod, &verdict, &arena, &candidate, 1);
     cr_expect_eq(candidate.keeps_node, row->keeps_node);
     if (candidate.keeps_node)
         cr_expect_eq(candidate.added_count, row->added);
@@ -135,7 +134,6 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             struct cluster cluster;
             struct arena arena;
             struct verdict verdict;
-            const struct policy *decided_by;
             struct claim_reference claim = {.name = slice_of(names[n])};
             struct pod_object pod = {
                 .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
@@ -147,7 +145,7 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             load_text(&cluster, cluster_text);
             arena_init(&arena, bytes);
             struct view view = {.cluster = &cluster, .config = &plain_config};
-            policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+            policy_prefilter(&view, &pod, &arena, &verdict);
             cr_expect(code_is_rejection(verdict.code), "%s with %zu bytes: %s", names[n], bytes,
                       code_text(verdict.code));
             arena_dispose(&arena);
@@ -270,7 +268,6 @@ Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
     struct cluster cluster;
     struct arena arena;
     struct verdict verdict;
-    const struct policy *decided_by;
     struct error err = {0};
     struct pod_object pod = {
         .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
@@ -286,10 +283,10 @@ Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
     cr_assert_eq(cluster_apply(&cluster, &known, &err), 0);
     arena_init(&arena, 1 << 20);
     struct view view = {.cluster = &cluster, .config = &plain_config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     pod.meta.uid = SLICE("another");
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
     cr_expect_eq(verdict.code, CODE_SUCCESS, "another pod of the name");
     arena_dispose(&arena);
     cluster_dispose(&cluster);
@@ -300,7 +297,6 @@ Test(read_write_once_pod, of_very_many_holders_the_first_by_name_are_named)
 {
     enum { HOLDERS = 20000 };
     struct cluster cluster;
-    const struct policy *decided_by;
     struct verdict verdict;
     struct arena arena;
     struct error err = {0};
@@ -329,7 +325,7 @@ Test(read_write_once_pod, of_very_many_holders_the_first_by_name_are_named)
     struct pod_object pod = {.priority = 1, .claims = &claim, .claim_count = 1};
     pod.meta = (struct meta){.ns = SLICE("d"), .name = SLICE("w"), .uid = SLICE("w")};
     struct view view = {.cluster = &cluster, .config = &plain_config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    policy_prefilter(&view, &pod, &arena, &verdict);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE);
     cr_expect_eq(verdict.victim_count, VERDICT_VICTIMS_MAX);
     cr_expect(slice_equal(pod_name(verdict.victims[0]), SLICE("p000000")));

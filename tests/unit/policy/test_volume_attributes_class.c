@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 
 #include "policy/policy.h"
-#include "policy/volume_attributes_class.h"
 #include "support/load.h"
 
 static struct cluster cluster;

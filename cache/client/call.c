@@ -1,0 +1,100 @@
+#include "cache/client/call.h"
+
+enum { POLL_MS = 1000 };
+
+struct exchange {
+    struct buf body;
+    struct http_result result;
+    bool has_ended;
+};
+
+int api_open(struct api *out, const struct kubeconfig *kubeconfig, struct error *err)
+{
+    *out = (struct api){.server = kubeconfig->server};
+    arena_init(&out->arena, API_ARENA_BYTES_MAX);
+    if (http_client_global_init(err) < 0)
+        return err->code;
+    out->is_started = true;
+    return http_client_new(&out->client, kubeconfig, err);
+}
+
+void api_close(struct api *api)
+{
+    http_client_free(api->client);
+    if (api->is_started)
+        http_client_global_cleanup();
+    arena_dispose(&api->arena);
+}
+
+static bool on_bytes(void *context, unsigned status, struct slice bytes)
+{
+    struct exchange *exchange = context;
+
+    (void)status;
+    buf_put(&exchange->body, bytes);
+    return !exchange->body.failed;
+}
+
+static void on_end(void *context, const struct http_result *result)
+{
+    struct exchange *exchange = context;
+
+    exchange->result = *result;
+    exchange->has_ended = true;
+}
+
+static int take_answer(struct api *api, const struct exchange *exchange, struct request_answer *out,
+                       struct error *err)
+{
+    if (exchange->body.failed)
+        return error_set(err, ERROR_TOO_BIG, "%s: the answer is over %d MiB", api->server,
+                         API_ANSWER_BYTES_MAX >> 20);
+    if (exchange->result.is_cut)
+        return error_set(err, ERROR_UNAVAILABLE, "%s: %s", api->server, exchange->result.error);
+    out->status = exchange->result.status;
+    out->body = arena_copy(&api->arena, buf_slice(&exchange->body));
+    if (out->body.ptr == NULL)
+        return error_no_memory(err);
+    out->message = request_status_message(out->body, &api->arena);
+    return 0;
+}
+
+int api_call(struct api *api, const struct request *request, struct request_answer *out,
+             struct error *err)
+{
+    struct exchange exchange = {.has_ended = false};
+    struct http_transfer *transfer;
+    struct http_request sent = {
+        .method = request->method,
+        .path = request->path,
+        .body = request->body,
+        .content_type = request->content_type,
+        .timeout_ms = API_CALL_MS,
+        .class = strcmp(request->method, "GET") == 0 ? HTTP_READ : HTTP_WRITE,
+        .on_bytes = on_bytes,
+        .on_end = on_end,
+        .context = &exchange,
+    };
+
+    *out = (struct request_answer){.status = 0};
+    buf_init(&exchange.body, API_ANSWER_BYTES_MAX);
+    int rc = http_client_start(api->client, &sent, &transfer, err);
+    while (rc == 0 && !exchange.has_ended)
+        http_client_poll(api->client, POLL_MS);
+    if (rc == 0)
+        rc = take_answer(api, &exchange, out, err);
+    buf_dispose(&exchange.body);
+    return rc;
+}
+
+int api_get(struct api *api, const char *path, struct request_answer *out, struct error *err)
+{
+    return api_call(api, &(struct request){.method = "GET", .path = path}, out, err);
+}
+
+int api_refused(const struct request_answer *answer, const char *what, struct error *err)
+{
+    return error_set(err, ERROR_UNAVAILABLE, "%s: the API server answers with status %u%s%.*s",
+                     what, answer->status, answer->message.len == 0 ? "" : ": ",
+                     SLICE_ARG(answer->message));
+}

@@ -1,0 +1,95 @@
+/*
+ * audit_checks: applies the rules of `claimguard audit` to an inventory. audit_checks.c calls the
+ * rules of each file audit_checks_*.c, which share what stands below audit_check().
+ *
+ * Pure: reads the inventory, and adds to the report. Threads: one.
+ */
+#ifndef EXTENDER_COMMANDS_AUDIT_AUDIT_CHECKS_H
+#define EXTENDER_COMMANDS_AUDIT_AUDIT_CHECKS_H
+
+#include "config/config.h"
+#include "extender/commands/audit/audit_report.h"
+#include "policy/volume.h"
+
+struct audit_options {
+    struct slice schedulers;     /* names of others that call claimguard, joined by ',' */
+    const struct config *config; /* claimguard's; NULL: not known */
+};
+
+/* Adds all findings and all gaps, sorted. The inventory is linked. */
+void audit_check(struct inventory *inventory, const struct audit_options *options,
+                 struct audit_report *report);
+
+/* ---- what the rules share ---- */
+
+enum { CLAIMS_NAMED_MAX = 3 };
+
+struct audit_check {
+    struct inventory *inventory;
+    const struct cluster *cluster;
+    const struct audit_options *options;
+    struct audit_report *report;
+    size_t unknown_claims;      /* names of claims that the input lacks */
+    struct slice unknown_names; /* some of them, for people */
+    size_t unknown_volumes;     /* uses of claims whose volumes the input lacks */
+    size_t unknown_attachment;  /* findings that depend on whether a volume is attached */
+    bool has_inline;            /* a driver of an inline volume was to be found */
+    bool has_class;             /* a claim names a VolumeAttributesClass */
+    bool has_deleting;          /* a class may be in use by a volume that the input lacks */
+    bool has_driver;            /* a driver was to be found on nodes */
+};
+
+void audit_check_claims(struct audit_check *check);
+void audit_check_workloads(struct audit_check *check);
+void audit_check_drivers(struct audit_check *check);
+void audit_check_pods(struct audit_check *check);
+
+/* ---- claims ---- */
+
+/* The claim that a volume names, in that namespace; NULL: it is not in the input, or the input has
+ * it twice with different access modes. */
+struct claim_record *audit_claim_of(const struct audit_check *check, struct slice ns,
+                                    const struct volume_use *use);
+
+/* The PersistentVolume that the claim is bound to; NULL: none, or it is not in the input. */
+const struct resource *audit_volume_of(const struct audit_check *check,
+                                       const struct claim_record *claim);
+
+/* The CSI driver of its volume, or the provisioner of an unbound claim; empty: not known. */
+struct slice audit_driver_of(const struct audit_check *check, const struct claim_record *claim);
+
+/* Whether the claim's volume is attached to a node before it is mounted. */
+enum attachment audit_attachment(const struct audit_check *check, const struct claim_record *claim);
+
+/* Whether the claim belongs to one pod. */
+static inline bool audit_is_for_one_pod(const struct claim_record *claim)
+{
+    return (claim->modes & ACCESS_READ_WRITE_ONCE_POD) != 0;
+}
+
+/* Whether its volume can be attached to one node only, if it is attached: by the volume's access
+ * modes; before it is bound, by the claim's. */
+bool audit_is_for_one_node(const struct audit_check *check, const struct claim_record *claim);
+
+/* Why one pod at a time gets the claim, for people: its access mode, or, if *level is lowered to a
+ * warning, that claimguard's configuration defers its mount for pods of that template, unless a
+ * field of theirs prevents it. NULL: several pods may have it. */
+const char *audit_one_pod_reason(const struct audit_check *check, const struct pod_spec *spec,
+                                 const struct claim_record *claim, enum level *level);
+
+/* ---- pods and templates ---- */
+
+/* Whether the controller is in the input, so that what is wrong is reported there. */
+bool audit_is_covered(const struct inventory *inventory, const struct pod_record *pod);
+
+/* Whether the node has all labels of the selector (both as in label_selector.h); and whether that
+ * is one node by its name. */
+bool audit_selects(struct slice selector, struct slice labels);
+bool audit_names_host(struct slice selector);
+
+/* CG401: the claim of a pod or a template is placed without claimguard. Adds a finding for the
+ * first claim that belongs to one pod. */
+void audit_check_placement(struct audit_check *check, const struct pod_record *pod,
+                           bool node_is_chosen);
+
+#endif

@@ -1,0 +1,284 @@
+/* Workloads whose pods share a claim, at a rollout or always. */
+#include <stdio.h>
+
+#include "extender/commands/audit/audit_checks.h"
+
+enum { ROLLOUT_BYTES = 128 };
+
+/* A workload, and a claim that its template names. */
+struct template_claim {
+    const struct workload *workload;
+    enum kind kind;    /* of the workload */
+    struct slice name; /* of the claim */
+    struct claim_record *claim;
+    struct audit_place place; /* where the template names it */
+    const char *one_pod;      /* audit_one_pod_reason */
+    enum level level;         /* of findings about it */
+};
+
+/* ---- rollouts ---- */
+
+/* "maxSurge 1, maxUnavailable 0 of 1 replica" */
+static void put_rollout(char text[static ROLLOUT_BYTES], const struct rollout_spec *spec)
+{
+    struct rollout rollout = rollout_of(spec);
+
+    (void)snprintf(text, ROLLOUT_BYTES, "maxSurge %lld, maxUnavailable 0 of %lld replica%s",
+                   (long long)rollout.surge, (long long)spec->replicas,
+                   spec->replicas == 1 ? "" : "s");
+}
+
+/* Whether all pods of the template run on one node, or near to one another. */
+static bool is_pinned(const struct pod_spec *spec)
+{
+    return spec->node.len != 0 || spec->requires_host || spec->requires_pods ||
+           audit_names_host(spec->placing->selector);
+}
+
+static void check_rollout(struct audit_check *check, const struct template_claim *of)
+{
+    const struct workload *workload = of->workload;
+    struct audit_report *report = check->report;
+    struct rollout_spec rollout = workload->rollout;
+    char numbers[ROLLOUT_BYTES];
+
+    if (rollout.replicas != 0 && rollout.replicas < workload->least)
+        rollout.replicas = workload->least; /* an autoscaler does not scale what has none */
+    if (of->kind != KIND_DEPLOYMENT || !rollout_adds_first(&rollout))
+        return;
+    put_rollout(numbers, &rollout);
+    if (of->one_pod != NULL) {
+        audit_report_add(report, RULE_POD_CLAIM_ROLLOUT, of->level, of->place,
+                         "a rollout never ends: the new pod has to be Ready before the old one is "
+                         "removed (%s), and waits for its claim %.*s (%s)",
+                         numbers, SLICE_ARG(of->name), of->one_pod);
+        return;
+    }
+    enum attachment attachment = audit_attachment(check, of->claim);
+    if (!audit_is_for_one_node(check, of->claim) || attachment == ATTACHMENT_NO ||
+        is_pinned(&workload->pod.spec))
+        return;
+    bool is_added = audit_report_add(
+        report, RULE_NODE_CLAIM_ROLLOUT, attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE,
+        of->place,
+        "a rollout does not end if the new pod is on another node: it has to be Ready before the "
+        "old one is removed (%s), and waits for the volume of claim %.*s (ReadWriteOnce)%s",
+        numbers, SLICE_ARG(of->name),
+        attachment == ATTACHMENT_YES ? "" : ", if that is attached to one node");
+    check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
+}
+
+/* ---- many pods ---- */
+
+static bool is_job(const struct workload *workload)
+{
+    return workload->pod.record.kind == KIND_JOB || workload->pod.record.kind == KIND_CRON_JOB;
+}
+
+/* How many nodes the DaemonSet's selector allows; 2 if that is not known. */
+static size_t daemon_nodes(const struct inventory *inventory, const struct pod_spec *spec)
+{
+    size_t count = 0;
+
+    if (spec->node.len != 0 || audit_names_host(spec->placing->selector) || spec->requires_nodes)
+        return 1;
+    if (!inventory_is_complete(inventory, KIND_NODE))
+        return 2;
+    for (const struct record *at = inventory->first[KIND_NODE]; at != NULL; at = at->next)
+        count += audit_selects(spec->placing->selector, ((const struct node_record *)at)->labels);
+    return count;
+}
+
+/* Whether it has several pods at the same time, which may be on several nodes. */
+static bool has_many(const struct audit_check *check, const struct template_claim *of)
+{
+    return of->kind == KIND_DAEMON_SET ? daemon_nodes(check->inventory, &of->workload->pod.spec) > 1
+                                       : of->workload->rollout.replicas > 1;
+}
+
+static void check_count(struct audit_check *check, const struct template_claim *of)
+{
+    const struct workload *workload = of->workload;
+
+    if (!has_many(check, of))
+        return;
+    if (of->kind == KIND_DAEMON_SET)
+        audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, of->level, of->place,
+                         "a DaemonSet has a pod on each node, and only one of them gets claim %.*s "
+                         "(%s)",
+                         SLICE_ARG(of->name), of->one_pod);
+    else
+        audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS,
+                         workload->is_finite ? LEVEL_WARNING : of->level, of->place,
+                         "%s is %lld, and only one of the pods gets claim %.*s (%s)%s",
+                         is_job(workload) ? "parallelism" : "replicas",
+                         (long long)workload->rollout.replicas, SLICE_ARG(of->name), of->one_pod,
+                         workload->is_finite ? ", so they run one after another" : "");
+}
+
+static void check_overlap(struct audit_check *check, const struct template_claim *of)
+{
+    if (of->kind == KIND_CRON_JOB && !of->workload->forbids_overlap && !of->workload->is_suspended)
+        audit_report_add(check->report, RULE_CRON_JOB_OVERLAP, LEVEL_WARNING, of->place,
+                         "concurrencyPolicy is Allow: a Job waits for claim %.*s "
+                         "(%s) while the one before it runs",
+                         SLICE_ARG(of->name), of->one_pod);
+}
+
+/* A DaemonSet that starts the new pod of a node before it removes the old one. */
+static void check_daemon_rollout(struct audit_check *check, const struct template_claim *of)
+{
+    const struct workload *workload = of->workload;
+    const struct rollout_spec *rollout = &workload->rollout;
+
+    if (of->kind != KIND_DAEMON_SET || rollout->surge.value == 0 ||
+        (rollout->surge.unit != AMOUNT_PODS && rollout->surge.unit != AMOUNT_PERCENT) ||
+        slice_equal(rollout->strategy, SLICE("OnDelete")))
+        return;
+    audit_report_add(
+        check->report, RULE_POD_CLAIM_ROLLOUT, of->level, of->place,
+        "a rollout never ends: the new pod has to be Ready before the old one is removed "
+        "(maxSurge %lld%s), and waits for its claim %.*s (%s)",
+        (long long)rollout->surge.value, rollout->surge.unit == AMOUNT_PERCENT ? " %" : "",
+        SLICE_ARG(of->name), of->one_pod);
+}
+
+/* ---- many workloads ---- */
+
+/* Whether both are one object, which two files of the input have. */
+static bool is_same(const struct record *a, const struct record *b)
+{
+    return a->kind == b->kind && slice_equal(a->ns, b->ns) && slice_equal(a->name, b->name);
+}
+
+/* Reports that another workload names the claim; the first one is kept in it. */
+static void check_others(struct audit_check *check, const struct template_claim *of)
+{
+    const struct workload *workload = of->workload;
+    const struct workload *first = of->claim->first_template;
+
+    if (workload->rollout.replicas == 0 || workload->is_suspended)
+        return;
+    if (first == NULL) {
+        of->claim->first_template = workload;
+        return;
+    }
+    if (is_same(&first->pod.record, &workload->pod.record))
+        return;
+    bool ends = is_job(first) && is_job(workload);
+    struct audit_place place = of->place;
+    const char *kind = kind_text((enum kind)first->pod.record.kind);
+    struct slice name = first->pod.record.name;
+    place.subject = arena_printf(&check->report->arena, "%.*s, %s %.*s", SLICE_ARG(of->name), kind,
+                                 SLICE_ARG(name));
+    check->report->has_failed |= place.subject.ptr == NULL;
+    audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, ends ? LEVEL_WARNING : of->level,
+                     place, "%s %.*s also names claim %.*s (%s), and only one pod gets it%s", kind,
+                     SLICE_ARG(name), SLICE_ARG(of->name), of->one_pod,
+                     ends ? ", so their pods run one after another" : "");
+}
+
+/* Several pods with a claim whose volume one node has. */
+static void check_nodes(struct audit_check *check, const struct template_claim *of)
+{
+    if (!has_many(check, of) || is_pinned(&of->workload->pod.spec) ||
+        !audit_is_for_one_node(check, of->claim) ||
+        audit_attachment(check, of->claim) != ATTACHMENT_YES)
+        return;
+    audit_report_add(
+        check->report, RULE_NODE_CLAIM_NODES, LEVEL_WARNING, of->place,
+        "its pods may be on several nodes, and only one node gets claim %.*s (ReadWriteOnce)",
+        SLICE_ARG(of->name));
+}
+
+static void check_claim(struct audit_check *check, const struct template_claim *of)
+{
+    check_rollout(check, of);
+    if (of->one_pod == NULL) {
+        check_nodes(check, of);
+        return;
+    }
+    check_others(check, of);
+    check_daemon_rollout(check, of);
+    check_count(check, of);
+    check_overlap(check, of);
+}
+
+/* A claim that the input lacks, if the volume is one. */
+static void note_unknown(struct audit_check *check, const struct record *record,
+                         const struct volume_use *use)
+{
+    struct audit_report *report = check->report;
+
+    if (use->is_inline || use->name.len == 0 || check->unknown_claims++ >= CLAIMS_NAMED_MAX)
+        return;
+    audit_list(report, &check->unknown_names, audit_name(report, record->ns, use->name));
+}
+
+static void check_template(struct audit_check *check, const struct workload *workload)
+{
+    const struct pod_spec *spec = &workload->pod.spec;
+    const struct record *record = &workload->pod.record;
+
+    for (uint32_t i = 0; i < spec->use_count; i++) {
+        const struct volume_use *use = &spec->uses[i];
+        struct template_claim of = {
+            .workload = workload,
+            .kind = (enum kind)record->kind,
+            .name = use->name,
+            .claim = audit_claim_of(check, record->ns, use),
+            .place = audit_place(record, use->line, use->column, use->name),
+            .level = LEVEL_ERROR,
+        };
+        if (of.claim == NULL) {
+            note_unknown(check, record, use);
+            continue;
+        }
+        of.one_pod = audit_one_pod_reason(check, spec, of.claim, &of.level);
+        check_claim(check, &of);
+    }
+    audit_check_placement(check, &workload->pod, true);
+}
+
+/* ---- autoscalers ---- */
+
+static void check_autoscaler(struct audit_check *check, const struct workload *autoscaler)
+{
+    const struct workload *target =
+        inventory_find(check->inventory, autoscaler->pod.owner_kind, autoscaler->pod.record.ns,
+                       autoscaler->pod.owner);
+
+    if (target == NULL || autoscaler->rollout.replicas < 2 ||
+        target->pod.record.kind > KIND_REPLICA_SET || target->rollout.replicas == 0)
+        return;
+    for (uint32_t i = 0; i < target->pod.spec.use_count; i++) {
+        const struct volume_use *use = &target->pod.spec.uses[i];
+        const struct claim_record *claim = audit_claim_of(check, target->pod.record.ns, use);
+        enum level level = LEVEL_ERROR;
+        const char *reason =
+            claim == NULL ? NULL : audit_one_pod_reason(check, &target->pod.spec, claim, &level);
+        if (reason != NULL)
+            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, level,
+                             audit_place(&autoscaler->pod.record, autoscaler->target_line,
+                                         autoscaler->target_column, use->name),
+                             "maxReplicas is %lld, and only one of the pods of %s %.*s gets claim "
+                             "%.*s (%s)",
+                             (long long)autoscaler->rollout.replicas,
+                             kind_text((enum kind)target->pod.record.kind),
+                             SLICE_ARG(autoscaler->pod.owner), SLICE_ARG(use->name), reason);
+    }
+}
+
+void audit_check_workloads(struct audit_check *check)
+{
+    const struct inventory *inventory = check->inventory;
+
+    for (int kind = KIND_DEPLOYMENT; kind <= KIND_AUTOSCALER; kind++)
+        for (const struct record *at = inventory->first[kind]; at != NULL; at = at->next) {
+            const struct workload *workload = (const struct workload *)at;
+            if (kind == KIND_AUTOSCALER)
+                check_autoscaler(check, workload);
+            else if (!workload->pod.is_finished && !audit_is_covered(inventory, &workload->pod))
+                check_template(check, workload);
+        }
+}

@@ -1,0 +1,22 @@
+/* inventory_internal: what inventory.c and inventory_records.c share. Only they include it. */
+#ifndef EXTENDER_COMMANDS_AUDIT_INVENTORY_INTERNAL_H
+#define EXTENDER_COMMANDS_AUDIT_INVENTORY_INTERNAL_H
+
+#include "extender/commands/audit/reading.h"
+
+/* An object that is being taken. */
+struct taking {
+    struct inventory *inventory;
+    const struct source_text *object;
+    struct reading reading;
+    enum kind kind;
+    bool has_failed; /* no memory */
+};
+
+/* Makes a record of what was read, unless no rule needs it. */
+void inventory_record(struct taking *taking);
+
+/* Makes the record known by its name, unless another one has that name. Returns that one. */
+void *inventory_add_name(struct taking *taking, struct record *record);
+
+#endif

@@ -1,0 +1,366 @@
+#include "extender/commands/audit/manifests.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "config/base/text.h"
+
+/* A folder that is still to be read. */
+struct manifest_folder {
+    struct manifest_folder *next;
+    const char *path;
+    bool is_rendered; /* with the one that it is in: only what is rendered by itself is read */
+    const struct renderer *renderer; /* NULL: none */
+    struct stat status;
+    bool is_used; /* by another kustomization */
+};
+
+/* ---- what was not read ---- */
+
+/* Of templates, a file counts once. */
+static void note(struct manifests *manifests, struct error *err, bool is_template)
+{
+    struct unread *unread = is_template ? &manifests->templates : &manifests->problems;
+
+    if (is_template && unread->count != 0 && unread->file == manifests->files)
+        return;
+    make_printable(err->message);
+    unread->file = manifests->files;
+    if (unread->count++ == 0)
+        unread->first = *err;
+    if (!is_template)
+        gaps_add(&manifests->report->findings.gaps, UINT64_MAX, "not read: %s", err->message);
+}
+
+/* Whether people need not know that no rule reads it: a snapshot of claimguard has it, or the
+ * inventory has read all that matters. */
+static bool is_silent(const struct type *type)
+{
+    struct slice api_version = slice_of(type->api_version), kind = slice_of(type->kind);
+
+    return own_kind_of(api_version, kind) != OWN_NONE ||
+           kind_of_any(api_version, kind) == KIND_WEBHOOKS;
+}
+
+static int compare_kinds(const void *a, const void *b)
+{
+    const struct type *x = a, *y = b;
+    int order = slice_compare(slice_of(x->kind), slice_of(y->kind));
+
+    return order != 0 ? order
+                      : slice_compare(api_group_of(slice_of(x->api_version)),
+                                      api_group_of(slice_of(y->api_version)));
+}
+
+static void count_other(struct manifests *manifests, const struct type *type)
+{
+    struct other_kind *others = manifests->others;
+    size_t i = 0;
+
+    if (is_silent(type))
+        return;
+    while (i < manifests->other_kinds && compare_kinds(&others[i].type, type) != 0)
+        i++;
+    if (i == OTHER_KINDS_MAX)
+        return;
+    others[i].type = *type;
+    others[i].count++;
+    manifests->other_kinds += i == manifests->other_kinds;
+}
+
+/* ---- files ---- */
+
+/* Of what was rendered, the place is that of the object in the file that it was made of. */
+static void move_text(struct manifests *manifests, struct source_text *text)
+{
+    struct spot spot = rendering_spot(manifests->rendering, text->place.line, text->type->kind);
+
+    text->path = spot.path;
+    text->place = (struct place){spot.line, spot.column};
+    text->is_made = true;
+    text->mark_count = 0;
+}
+
+static int take(void *context, const struct source_text *text, const struct object *object,
+                struct error *err)
+{
+    struct manifests *manifests = context;
+    struct source_text moved = *text;
+
+    (void)object;
+    if (manifests->rendering != NULL)
+        move_text(manifests, &moved);
+    int used = inventory_take(manifests->inventory, &moved, err);
+    manifests->report->findings.objects += used > 0;
+    if (used == 0)
+        count_other(manifests, text->type);
+    if (used != ERROR_INVALID && used != ERROR_TOO_BIG)
+        return used;
+    note(manifests, err, slice_has(text->text, SLICE("{{")));
+    *err = (struct error){0};
+    return 1; /* it is none of another kind */
+}
+
+static int read_file(struct manifests *manifests, const char *path, struct error *err)
+{
+    struct source_report report;
+
+    manifests->files++;
+    manifests->source.path = path;
+    manifests->source.name = manifests->rendering == NULL ? NULL : manifests->rendering->command;
+    int rc = source_read(&manifests->source, &report, err);
+    manifests->report->findings.skipped += report.skipped;
+    if (rc == 0 || rc == ERROR_NO_MEMORY)
+        return rc;
+    note(manifests, err, report.is_template);
+    return 0;
+}
+
+/* ---- folders ---- */
+
+static int read_rendered(struct manifests *manifests, const struct manifest_folder *folder,
+                         struct error *err)
+{
+    struct audit_report *report = manifests->report;
+    struct rendering rendering;
+    int rc =
+        rendering_make(&rendering, folder->renderer, folder->path, report->ns, &report->arena, err);
+
+    manifests->rendering = &rendering;
+    if (rc > 0)
+        rc = read_file(manifests, rendering.path, err);
+    manifests->rendering = NULL;
+    rendering_dispose(&rendering);
+    if (rc == 0 || rc == ERROR_NO_MEMORY)
+        return rc;
+    note(manifests, err, false);
+    return 0;
+}
+
+static int add_folder(struct manifests *manifests, struct manifest_folder **at, const char *path,
+                      bool is_rendered, struct error *err)
+{
+    struct arena *arena = &manifests->report->arena;
+    struct manifest_folder *folder = arena_alloc(arena, sizeof *folder);
+    struct slice kept = arena_copy(arena, slice_of(path));
+
+    if (folder == NULL || kept.ptr == NULL)
+        return error_no_memory(err);
+    *folder = (struct manifest_folder){.next = *at, .path = kept.ptr, .is_rendered = is_rendered};
+    (void)stat(path, &folder->status); /* or reading it fails */
+    *at = folder;
+    return 0;
+}
+
+/* Whether a file of the folder is to be read: a FIFO, for which reading waits, is none. */
+static bool is_manifest(const char *path, const char *name)
+{
+    struct stat status;
+
+    return source_has_name(name) && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
+}
+
+/* Reads a file of the folder, or adds the folder in it to those that are to be read, at *at. Links
+ * to folders are not followed. */
+static int read_entry(struct manifests *manifests, const struct manifest_folder *folder,
+                      const char *name, struct manifest_folder ***at, struct error *err)
+{
+    struct stat status;
+    char *path = NULL;
+    int rc = 0;
+
+    if (asprintf(&path, "%s/%s", folder->path, name) < 0)
+        return error_no_memory(err);
+    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
+        rc = add_folder(manifests, *at, path, folder->is_rendered, err);
+        *at = rc == 0 ? &(**at)->next : *at;
+    } else if (!folder->is_rendered && is_manifest(path, name)) {
+        rc = read_file(manifests, path, err);
+    }
+    free(path);
+    return rc;
+}
+
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int read_entries(struct manifests *manifests, const struct manifest_folder *folder,
+                        struct error *err)
+{
+    struct manifest_folder **at = &manifests->folders;
+    struct dirent **entries = NULL;
+    int rc = 0, count = scandir(folder->path, &entries, is_visible, alphasort);
+
+    if (count < 0) {
+        (void)error_system(err, errno, "%s", folder->path);
+        note(manifests, err, false);
+    }
+    for (int i = 0; i < count; i++) {
+        if (rc == 0)
+            rc = read_entry(manifests, folder, entries[i]->d_name, &at, err);
+        free(entries[i]);
+    }
+    free((void *)entries);
+    return rc;
+}
+
+/* A chart is rendered at once, and a kustomization when all are known. */
+static int read_folder(struct manifests *manifests, struct manifest_folder *folder,
+                       struct error *err)
+{
+    folder->renderer = renderer_of(folder->path);
+    if (folder->renderer != NULL && renderer_has_folders(folder->renderer))
+        return read_rendered(manifests, folder, err);
+    if (folder->renderer != NULL) {
+        folder->is_rendered = true;
+        *manifests->last = folder;
+        manifests->last = &folder->next;
+    }
+    return read_entries(manifests, folder, err);
+}
+
+static void mark_used(void *context, const struct stat *used)
+{
+    const struct manifests *manifests = context;
+
+    for (struct manifest_folder *at = manifests->kustomizations; at != NULL; at = at->next)
+        at->is_used |= at->status.st_ino == used->st_ino && at->status.st_dev == used->st_dev;
+}
+
+/* Those that no other one uses. */
+static int read_kustomizations(struct manifests *manifests, struct error *err)
+{
+    struct manifest_folder *first = manifests->kustomizations;
+    int rc = 0;
+
+    for (struct manifest_folder *at = first; at != NULL; at = at->next) {
+        bool is_used = at->is_used;
+        renderer_find_used(at->renderer, at->path, mark_used, manifests);
+        at->is_used = is_used; /* it may name its own folder, as "." */
+    }
+    for (const struct manifest_folder *at = first; at != NULL && rc == 0; at = at->next)
+        if (!at->is_used)
+            rc = read_rendered(manifests, at, err);
+    return rc;
+}
+
+static int read_folders(struct manifests *manifests, const char *path, struct error *err)
+{
+    int rc = add_folder(manifests, &manifests->folders, path, false, err);
+
+    manifests->kustomizations = NULL;
+    manifests->last = &manifests->kustomizations;
+    while (rc == 0 && manifests->folders != NULL) {
+        struct manifest_folder *folder = manifests->folders;
+        manifests->folders = folder->next;
+        folder->next = NULL;
+        rc = read_folder(manifests, folder, err);
+    }
+    return rc == 0 ? read_kustomizations(manifests, err) : rc;
+}
+
+/* ---- all of them ---- */
+
+void manifests_init(struct manifests *manifests, struct inventory *inventory,
+                    struct audit_report *report)
+{
+    *manifests = (struct manifests){
+        .inventory = inventory,
+        .report = report,
+        .source = {
+            .text_sink = take, .context = manifests, .wants_places = true, .skips_foreign = true}};
+}
+
+/* All that was read, and all that was not. */
+static size_t count_all(const struct manifests *manifests)
+{
+    const struct findings *findings = &manifests->report->findings;
+
+    return findings->objects + findings->skipped + manifests->problems.count +
+           manifests->templates.count;
+}
+
+int manifests_read(struct manifests *manifests, const char *path, struct error *err)
+{
+    struct stat status;
+    bool is_stdin = strcmp(path, "-") == 0;
+    size_t count = count_all(manifests);
+
+    load_progress_begin(&manifests->progress, &manifests->source);
+    int rc = !is_stdin && stat(path, &status) == 0 && S_ISDIR(status.st_mode)
+                 ? read_folders(manifests, path, err)
+                 : read_file(manifests, path, err);
+    load_progress_end(&manifests->progress);
+    if (rc < 0 || count_all(manifests) != count)
+        return rc;
+    (void)error_set(err, ERROR_INVALID, "%s: contains no Kubernetes object",
+                    is_stdin ? "<stdin>" : path);
+    note(manifests, err, false);
+    return 0;
+}
+
+/* "Service (2), Ingress.networking.k8s.io (1)"; empty: there are none. */
+static struct slice name_others(struct manifests *manifests)
+{
+    struct audit_report *report = manifests->report;
+    struct slice text = SLICE("");
+
+    qsort(manifests->others, manifests->other_kinds, sizeof *manifests->others, compare_kinds);
+    for (size_t i = 0; i < manifests->other_kinds; i++) {
+        struct other_kind *other = &manifests->others[i];
+        struct slice group = api_group_of(slice_of(other->type.api_version));
+        make_printable(other->type.kind);
+        make_printable(other->type.api_version);
+        audit_list(report, &text,
+                   arena_printf(&report->arena, "%s%s%.*s (%zu)", other->type.kind,
+                                group.len == 0 ? "" : ".", SLICE_ARG(group), other->count));
+    }
+    return text;
+}
+
+/* Why there is nothing that a rule reads. */
+static int refuse(const struct manifests *manifests, struct slice others, struct error *err)
+{
+    if (manifests->problems.count != 0)
+        return manifests_are_whole(manifests, err);
+    if (manifests->templates.count != 0) {
+        *err = manifests->templates.first;
+        return err->code;
+    }
+    return error_set(
+        err, ERROR_INVALID, "there is no object that a rule reads, %s%.*s",
+        others.len == 0 ? "and no Kubernetes object" : "only others: ", SLICE_ARG(others));
+}
+
+int manifests_end(struct manifests *manifests, struct error *err)
+{
+    struct gaps *gaps = &manifests->report->findings.gaps;
+    struct slice others = name_others(manifests);
+
+    if (manifests->report->findings.objects == 0)
+        return refuse(manifests, others, err);
+    if (manifests->templates.count != 0)
+        gaps_add(gaps, 0, "templates were not read: %zu; the first one: %s",
+                 manifests->templates.count, manifests->templates.first.message);
+    if (others.len != 0)
+        gaps_add(gaps, 0, "no rule reads these kinds: %.*s", SLICE_ARG(others));
+    return 0;
+}
+
+int manifests_are_whole(const struct manifests *manifests, struct error *err)
+{
+    size_t count = manifests->problems.count;
+
+    if (count == 0)
+        return 0;
+    *err = manifests->problems.first;
+    if (count == 1)
+        return err->code;
+    return error_wrap(err, "%zu files, charts or kustomizations were not read; the first one",
+                      count);
+}

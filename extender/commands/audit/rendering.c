@@ -1,0 +1,275 @@
+#include "extender/commands/audit/rendering.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config/base/file.h"
+
+enum {
+    PROGRAMS_MAX = 2,
+    WORDS_MAX = 6,
+    COMPLAINT_BYTES = 256,
+    KIND_LINE_BYTES = 80,
+    KUSTOMIZATION_BYTES = 16384
+};
+
+static const struct renderer {
+    const char *file;                       /* that makes a folder one */
+    const char *what;                       /* for people */
+    const char *part;                       /* a line of one that only others use */
+    const char *missing;                    /* the programs */
+    const char *programs[PROGRAMS_MAX + 1]; /* the first one that is there is used */
+    const char *verbs[PROGRAMS_MAX];
+    bool is_chart;
+} renderers[] = {
+#define KUSTOMIZATION(file_) \
+    { \
+        (file_), "a kustomization", "kind: Component", "neither kustomize nor kubectl is", \
+            {"kustomize", "kubectl"}, {"build", "kustomize"}, false \
+    }
+    {"Chart.yaml", "a chart", "type: library", "helm is not", {"helm"}, {"template"}, true},
+    KUSTOMIZATION("kustomization.yaml"),
+    KUSTOMIZATION("kustomization.yml"),
+    KUSTOMIZATION("Kustomization"),
+#undef KUSTOMIZATION
+};
+
+static const char *join(struct arena *arena, const char *folder, const char *file)
+{
+    return arena_printf(arena, "%s/%s", folder, file).ptr;
+}
+
+const struct renderer *renderer_of(const char *folder)
+{
+    for (size_t i = 0; i < sizeof renderers / sizeof *renderers; i++) {
+        char *path = NULL;
+        bool is_there =
+            asprintf(&path, "%s/%s", folder, renderers[i].file) >= 0 && access(path, F_OK) == 0;
+        free(path);
+        if (is_there)
+            return &renderers[i];
+    }
+    return NULL;
+}
+
+bool renderer_has_folders(const struct renderer *renderer)
+{
+    return renderer->is_chart;
+}
+
+void renderer_find_used(const struct renderer *renderer, const char *folder,
+                        void (*take)(void *context, const struct stat *used), void *context)
+{
+    static const char separators[] = " \t\r\n[]{},\"'";
+    char text[KUSTOMIZATION_BYTES], *path = NULL;
+    struct stat status;
+    struct error err;
+    size_t length = 0;
+
+    if (asprintf(&path, "%s/%s", folder, renderer->file) >= 0 &&
+        file_read(path, text, sizeof text - 1, &length, &err) < 0)
+        length = 0; /* who renders it says why */
+    free(path);
+    text[length] = '\0';
+    for (char *word = text; *word != '\0'; word += strspn(word, separators)) {
+        size_t bytes = strcspn(word, separators);
+        if (asprintf(&path, "%s/%.*s", folder, (int)bytes, word) < 0)
+            return;
+        if (bytes != 0 && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+            take(context, &status);
+        free(path);
+        word += bytes;
+    }
+}
+
+/* ---- programs ---- */
+
+/* Starts the program. Returns 0, or an errno. */
+static int start(char *words[], const struct rendering *rendering, FILE *complaints, pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    int code = posix_spawn_file_actions_init(&actions);
+
+    if (code != 0)
+        return code;
+    code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (code == 0)
+        code = posix_spawn_file_actions_adddup2(&actions, fileno(rendering->output), STDOUT_FILENO);
+    if (code == 0)
+        code = posix_spawn_file_actions_adddup2(&actions, fileno(complaints), STDERR_FILENO);
+    if (code == 0)
+        code = posix_spawnp(pid, words[0], &actions, NULL, words, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+
+/* The first line with "Error: ", without that; or the first line at all. */
+static int complain(const struct rendering *rendering, FILE *complaints, struct error *err)
+{
+    char line[COMPLAINT_BYTES], first[COMPLAINT_BYTES] = "it has failed";
+    const char *found = NULL;
+
+    rewind(complaints);
+    for (bool is_first = true; found == NULL && fgets(line, sizeof line, complaints) != NULL;
+         is_first = false) {
+        line[strcspn(line, "\n")] = '\0';
+        found = strstr(line, "rror: ");
+        if (is_first)
+            memcpy(first, line, sizeof first);
+    }
+    return error_set(err, ERROR_INVALID, "%s: %s", rendering->command,
+                     found == NULL ? first : found + strlen("rror: "));
+}
+
+/* Runs the program, and waits for it. */
+static int run(char *words[], const struct rendering *rendering, struct error *err)
+{
+    FILE *complaints = tmpfile();
+    pid_t pid;
+    int status = 0, rc = 0;
+
+    if (complaints == NULL)
+        return error_system(err, errno, "/tmp");
+    int code = start(words, rendering, complaints, &pid);
+    if (code != 0)
+        rc = error_system(err, code, "%s", words[0]);
+    while (code == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (code == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+        rc = complain(rendering, complaints, err);
+    (void)fclose(complaints); /* a temporary file */
+    return code == ENOENT ? ERROR_NOT_FOUND : rc;
+}
+
+static int refuse(const struct rendering *rendering, struct error *err)
+{
+    const struct renderer *renderer = rendering->renderer;
+
+    return error_set(err, ERROR_NOT_FOUND,
+                     "%s: %s that was not rendered, as %s here; run: %s | claimguard audit -",
+                     rendering->folder, renderer->what, renderer->missing, rendering->command);
+}
+
+/* Runs the first of the programs that is there. */
+static int run_one(struct rendering *rendering, const char *ns, struct error *err)
+{
+    const struct renderer *renderer = rendering->renderer;
+    int rc = ERROR_NOT_FOUND;
+
+    for (size_t i = 0; rc == ERROR_NOT_FOUND && renderer->programs[i] != NULL; i++) {
+        const char *words[WORDS_MAX] = {renderer->programs[i], renderer->verbs[i],
+                                        rendering->folder};
+        if (ns != NULL && renderer->is_chart) {
+            words[3] = "--namespace";
+            words[4] = ns;
+        }
+        rendering->command =
+            arena_printf(rendering->arena, "%s %s %s", words[0], words[1], words[2]).ptr;
+        if (rendering->command == NULL)
+            return error_no_memory(err);
+        rc = run((char **)words, rendering, err);
+    }
+    return rc == ERROR_NOT_FOUND ? refuse(rendering, err) : rc;
+}
+
+/* ---- lines ---- */
+
+/* Whether the line has that text alone. */
+static bool is_line(struct slice line, const char *text)
+{
+    while (line.len != 0 && strchr(" \t\r\n", line.ptr[line.len - 1]) != NULL)
+        line.len--;
+    while (line.len != 0 && *line.ptr == ' ')
+        line = (struct slice){line.ptr + 1, line.len - 1};
+    return slice_equal(line, slice_of(text));
+}
+
+/* How many lines of the file have that text alone, and the number of the last one. Negative: there
+ * is no such file. */
+static int count_lines(const char *path, const char *text, uint32_t *last)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t line_bytes = 0;
+    int count = 0;
+
+    if (file == NULL)
+        return -1;
+    for (uint32_t number = 1; getline(&line, &line_bytes, file) > 0; number++)
+        if (is_line(slice_of(line), text)) {
+            *last = number;
+            count++;
+        }
+    free(line);
+    (void)fclose(file); /* read only: nothing is lost */
+    return count;
+}
+
+int rendering_make(struct rendering *rendering, const struct renderer *renderer, const char *folder,
+                   struct slice ns, struct arena *arena, struct error *err)
+{
+    uint32_t line;
+
+    *rendering = (struct rendering){.renderer = renderer,
+                                    .folder = folder,
+                                    .arena = arena,
+                                    .file = join(arena, folder, renderer->file)};
+    if (rendering->file == NULL)
+        return error_no_memory(err);
+    if (count_lines(rendering->file, renderer->part, &line) > 0)
+        return 0;
+    rendering->output = tmpfile();
+    if (rendering->output == NULL)
+        return error_system(err, errno, "/tmp");
+    if (run_one(rendering, ns.len == 0 ? NULL : ns.ptr, err) < 0)
+        return err->code;
+    rewind(rendering->output);
+    rendering->path = arena_printf(arena, "/dev/fd/%d", fileno(rendering->output)).ptr;
+    return rendering->path == NULL ? error_no_memory(err) : 1;
+}
+
+void rendering_dispose(struct rendering *rendering)
+{
+    if (rendering->output != NULL)
+        (void)fclose(rendering->output); /* a temporary file */
+    free(rendering->line);
+}
+
+/* ---- places ---- */
+
+/* helm prints "# Source: CHART/templates/web.yaml" before what that file makes. */
+static void note_source(struct rendering *rendering)
+{
+    static const char mark[] = "# Source: ";
+    char *line = rendering->line;
+    const char *slash = strncmp(line, mark, strlen(mark)) == 0 ? strchr(line, '/') : NULL;
+
+    if (slash == NULL || !rendering->renderer->is_chart)
+        return;
+    line[strcspn(line, "\r\n")] = '\0';
+    rendering->source = join(rendering->arena, rendering->folder, slash + 1);
+}
+
+struct spot rendering_spot(struct rendering *rendering, size_t line, const char *kind)
+{
+    struct spot spot = {rendering->file, 1, 1};
+    char text[KIND_LINE_BYTES];
+    uint32_t found;
+
+    while (rendering->line_number < line &&
+           getline(&rendering->line, &rendering->line_bytes, rendering->output) > 0) {
+        rendering->line_number++;
+        note_source(rendering);
+    }
+    (void)snprintf(text, sizeof text, "kind: %s", kind);
+    if (rendering->source == NULL)
+        return spot;
+    int count = count_lines(rendering->source, text, &found);
+    if (count >= 0)
+        spot = (struct spot){rendering->source, count == 1 ? found : 1, 1};
+    return spot;
+}

@@ -1,0 +1,393 @@
+/* What would free a claim: by its own state, and that of its volume. */
+#include "extender/commands/who/who_advice.h"
+
+#include <stdlib.h>
+
+#include "cache/cluster/reservation.h"
+#include "config/base/text.h"
+
+enum { ADVISED_HOLDERS_MAX = 20 };
+
+/* Whether the claim is of a generic ephemeral volume of the pod. */
+static bool is_own(const struct who_claim *claim, const struct pod *pod)
+{
+    for (size_t i = 0; i < pod->use_count; i++)
+        if (claim_at(pod->uses[i].claim) == claim->claim && pod->uses[i].is_ephemeral)
+            return true;
+    return false;
+}
+
+void advice_warn_of_loss(struct advice_list *advice, const struct who_claim *claim,
+                         const struct pod *pod)
+{
+    if (is_own(claim, pod))
+        advice_list_warn(advice,
+                         "the claim is of a generic ephemeral volume of this pod: it is deleted "
+                         "with the pod, and its data is lost");
+    else if (!claim->claim->is_deleting)
+        return;
+    else if (claim->has_volume &&
+             slice_equal(claim->volume_details.reclaim_policy, SLICE("Delete")))
+        advice_list_warn(
+            advice,
+            "the claim is being deleted: when its last pod is gone, volume %.*s and its "
+            "data are deleted, too",
+            SLICE_ARG(claim->volume));
+    else
+        advice_list_warn(advice,
+                         "the claim is being deleted: it is gone when its last pod is gone");
+}
+
+/* ---- the holders ---- */
+
+/* How many holders have advice of their own. */
+static size_t advised_count(const struct who_claim *claim)
+{
+    return claim->holder_count < ADVISED_HOLDERS_MAX ? claim->holder_count : ADVISED_HOLDERS_MAX;
+}
+
+static void advise_terminating(struct advice_list *advice, const struct who_claim *claim,
+                               const struct who_pod *holder)
+{
+    const struct pod_details *details = &holder->details;
+    int64_t end_ms = time_parse(details->deletion_timestamp), now_ms = claim->inquiry->now_ms;
+    const struct slice *finalizers = details->finalizers.items;
+
+    if (end_ms == 0)
+        advice_list_add(advice, "pod %.*s/%.*s is terminating", POD_ARG(holder->pod));
+    else if (now_ms == 0)
+        advice_list_add(advice, "pod %.*s/%.*s is terminating: its grace ends at %.*s",
+                        POD_ARG(holder->pod), SLICE_ARG(details->deletion_timestamp));
+    else if (end_ms >= now_ms)
+        advice_list_add(advice, "pod %.*s/%.*s is terminating: %lld s of grace left",
+                        POD_ARG(holder->pod), (long long)(end_ms - now_ms) / 1000);
+    else
+        advice_list_add(advice, "pod %.*s/%.*s is terminating: its grace ended %lld s ago",
+                        POD_ARG(holder->pod), (long long)(now_ms - end_ms) / 1000);
+    advice_warn_of_loss(advice, claim, holder->pod);
+    for (size_t i = 0; i < details->finalizers.count; i++)
+        advice_list_add(advice,
+                        "finalizer %.*s keeps pod %.*s/%.*s: what has set it has to remove it",
+                        SLICE_ARG(finalizers[i]), POD_ARG(holder->pod));
+    advice_of_return(advice, claim, holder);
+}
+
+static void advise_holder(struct advice_list *advice, const struct who_claim *claim,
+                          const struct who_pod *holder)
+{
+    bool has_kubelet = holder->node_state != NODE_MISSING && holder->node_state != NODE_UNREACHABLE;
+
+    advice_of_node(advice, claim, holder);
+    if (holder->pod->is_terminating)
+        advise_terminating(advice, claim, holder);
+    else if (has_kubelet || holder->owner.name.len != 0)
+        advice_by_owner(advice, claim, holder);
+}
+
+static void advise_holders(struct advice_list *advice, const struct who_claim *claim)
+{
+    size_t count = advised_count(claim);
+
+    for (size_t i = 0; i < count; i++)
+        advise_holder(advice, claim, &claim->holders[i]);
+    if (count != claim->holder_count)
+        advice_list_add(advice,
+                        "%zu more pods hold the claim: when these have given it up, ask again",
+                        claim->holder_count - count);
+}
+
+/* ---- preemption ---- */
+
+/* The highest priority of a holder. */
+static int32_t highest_priority(const struct who_claim *claim)
+{
+    int32_t highest = INT32_MIN;
+
+    for (size_t i = 0; i < claim->holder_count; i++)
+        if (claim->holders[i].pod->priority > highest)
+            highest = claim->holders[i].pod->priority;
+    return highest;
+}
+
+/* The pod of the highest priority that may preempt the holders; NULL: none. */
+static const struct pod *find_preemptor(const struct who_claim *claim)
+{
+    const struct pod *preemptor = NULL;
+    int32_t held = highest_priority(claim);
+
+    for (size_t i = 0; i < claim->waiter_count; i++) {
+        const struct pod *pod = claim->waiters[i].pod;
+        bool may_preempt = pod->priority > held && !pod->never_preempts && !pod->is_grouped &&
+                           !pod->is_gated && !pod->is_terminating;
+        if (may_preempt && (preemptor == NULL || pod->priority > preemptor->priority))
+            preemptor = pod;
+    }
+    return preemptor;
+}
+
+static void advise_preemption(struct advice_list *advice, const struct who_claim *claim)
+{
+    const struct pod *preemptor = find_preemptor(claim);
+
+    for (size_t i = 0; preemptor != NULL && i < advised_count(claim); i++)
+        if (!claim->holders[i].pod->is_terminating)
+            advice_list_add(
+                advice,
+                "the scheduler may preempt pod %.*s/%.*s (priority %lld) for pod %.*s/%.*s "
+                "(priority %lld)",
+                POD_ARG(claim->holders[i].pod), (long long)claim->holders[i].pod->priority,
+                POD_ARG(preemptor), (long long)preemptor->priority);
+}
+
+/* ---- the volume is not there, or was an earlier claim's ---- */
+
+static struct advice_words words_of(const struct who_claim *claim)
+{
+    return (struct advice_words){.ns = name_text(claim->claim->ns),
+                                 .claim = claim_name(claim->claim),
+                                 .name = claim->volume};
+}
+
+/* Without a claimRef, any claim could get the volume, and the data of this one. */
+static void advise_reservation(struct advice_list *advice, const struct who_claim *claim)
+{
+    const struct volume_details *volume = &claim->volume_details;
+    struct advice_words words = words_of(claim);
+
+    if (volume->deletion_timestamp.len != 0) {
+        advice_list_add(advice,
+                        "volume %.*s was an earlier claim's, and is being deleted: see whether its "
+                        "storage is still there",
+                        SLICE_ARG(words.name));
+        advice_list_row(advice, ADVICE_SEE_VOLUME, &words);
+        return;
+    }
+    if (!slice_equal(volume->reclaim_policy, SLICE("Retain"))) {
+        words.before = volume->reclaim_policy;
+        advice_list_add(
+            advice,
+            "first keep volume %.*s, which is deleted while it is no claim's (reclaim policy %.*s)",
+            SLICE_ARG(words.name),
+            SLICE_ARG(words.before.len == 0 ? SLICE("not known") : words.before));
+        advice_list_row(advice, ADVICE_KEEP_VOLUME, &words);
+    }
+    advice_list_add(
+        advice,
+        "volume %.*s has the data of an earlier claim %.*s/%.*s. If this claim is to have "
+        "that data, reserve the volume for it",
+        SLICE_ARG(words.name), SLICE_ARG(words.ns), SLICE_ARG(words.claim));
+    advice_list_row(advice, ADVICE_RESERVE_VOLUME, &words);
+    advice_list_add(
+        advice, "else create the claim again, without volumeName or with that of another volume");
+}
+
+/* kube-controller-manager binds a Lost claim again when a volume of that name has a claimRef with
+ * the claim's UID. */
+static void advise_again(struct advice_list *advice, const struct who_claim *claim)
+{
+    const struct advice_words words = words_of(claim);
+    char uid[UID_TEXT_BYTES];
+
+    advice_list_add(
+        advice,
+        "volume %.*s is gone. If its storage still exists, create the PersistentVolume for "
+        "it again, with claimRef: {namespace: %.*s, name: %.*s, uid: %.*s}: the claim is "
+        "bound to it again, with its data",
+        SLICE_ARG(words.name), SLICE_ARG(words.ns), SLICE_ARG(words.claim),
+        SLICE_ARG(uid_text(&claim->claim->uid, uid)));
+    advice_list_add(advice,
+                    "else delete the claim, create it again for a new volume, and restore the "
+                    "data from a backup");
+    advice_list_row(advice, ADVICE_DELETE_LOST_CLAIM, &words);
+}
+
+static void advise_look(struct advice_list *advice, const struct who_claim *claim, bool is_there)
+{
+    const struct advice_words words = words_of(claim);
+
+    if (is_there)
+        advice_list_add(
+            advice,
+            "volume %.*s is bound to another claim, or to none: its claimRef says to which one",
+            SLICE_ARG(words.name));
+    else
+        advice_list_add(advice,
+                        "whether volume %.*s is there is not known from this input: see it first",
+                        SLICE_ARG(words.name));
+    advice_list_row(advice, ADVICE_SEE_VOLUME, &words);
+}
+
+/* Its volume is not there, or was an earlier claim's. */
+static void advise_volume(struct advice_list *advice, const struct who_claim *claim)
+{
+    bool is_there =
+        cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume) != NULL;
+
+    if (claim->claim->is_deleting)
+        advice_list_add(
+            advice, "the claim is being deleted: create it again when it is gone, and ask again");
+    else if (claim->is_of_earlier)
+        advise_reservation(advice, claim);
+    else if (is_there || !inquiry_knows(claim->inquiry, KIND_VOLUME))
+        advise_look(advice, claim, is_there);
+    else
+        advise_again(advice, claim);
+}
+
+/* ---- the claim ---- */
+
+/* A pod that has ended keeps the claim, as long as it has a node (pvc-protection). */
+static void advise_finished(struct advice_list *advice, const struct who_claim *claim)
+{
+    size_t shown = 0;
+
+    for (size_t i = 0; i < claim->finished_count && shown < ADVISED_HOLDERS_MAX; i++) {
+        const struct pod *pod = claim->finished[i];
+        if (!pod_is_assigned(pod) || pod->is_terminating)
+            continue;
+        shown++;
+        advice_list_add(
+            advice,
+            "pod %.*s/%.*s has ended, and keeps the claim: delete the pod, not the claim's "
+            "finalizer",
+            POD_ARG(pod));
+        advice_list_row(advice, ADVICE_DELETE_ENDED_POD, &POD_WORDS(pod));
+        advice_warn_of_loss(advice, claim, pod);
+    }
+}
+
+/* Before the claim's last pod is gone, its data can be kept. */
+static void advise_keeping(struct advice_list *advice, const struct who_claim *claim)
+{
+    struct slice policy = claim->volume_details.reclaim_policy;
+    bool stays = claim->volume_details.deletion_timestamp.len == 0;
+
+    if (!claim->has_volume || slice_equal(policy, SLICE("Retain")))
+        return;
+    advice_list_add(
+        advice,
+        "volume %.*s and its data %s with the claim (reclaim policy %.*s). To keep them, do "
+        "this before the last pod is gone: then %s%.*s%s",
+        SLICE_ARG(claim->volume), policy.len == 0 ? "may go" : "go",
+        SLICE_ARG(policy.len == 0 ? SLICE("not known") : policy),
+        stays ? "a new claim of that name, with volumeName: " : "volume ", SLICE_ARG(claim->volume),
+        stays ? ", can have them"
+              : ", which is being deleted, goes, and its storage stays: note what it is, "
+                "for a new PersistentVolume");
+    advice_list_row(advice, ADVICE_KEEP_VOLUME,
+                    &(const struct advice_words){.name = claim->volume, .before = policy});
+}
+
+static void advise_deletion(struct advice_list *advice, const struct who_claim *claim)
+{
+    bool is_retained = slice_equal(claim->volume_details.reclaim_policy, SLICE("Retain"));
+
+    if (!claim->claim->is_deleting)
+        return;
+    if (claim->assigned_count == 0 && claim->finished_count == 0) {
+        advice_list_add(advice, "the claim is being deleted: no pod can use it any more");
+        return;
+    }
+    advice_list_add(
+        advice,
+        "the claim is being deleted, and is gone as soon as no pod uses it%s: no pod that "
+        "waits gets it",
+        is_retained ? "; its volume stays (reclaim policy Retain)" : "");
+    advise_keeping(advice, claim);
+    advise_finished(advice, claim);
+}
+
+/* Pods whose node is chosen, and is not the one that has the volume. */
+static void advise_blocked(struct advice_list *advice, const struct who_claim *claim)
+{
+    for (size_t i = 0; i < claim->waiter_count; i++)
+        if (claim->waiters[i].waits_for == WAITS_DETACH) {
+            advice_list_add(advice,
+                            "pod %.*s/%.*s is on node %.*s, and cannot start before volume %.*s is "
+                            "detached from the other node (Multi-Attach)",
+                            POD_ARG(claim->waiters[i].pod),
+                            SLICE_ARG(pod_node(claim->waiters[i].pod)), SLICE_ARG(claim->volume));
+            return;
+        }
+}
+
+static void advise_taken(struct advice_list *advice, const struct who_claim *claim)
+{
+    const struct reservation *reservation = reservation_at(claim->claim->reservation);
+    struct slice uid, name, ns = name_text(claim->claim->ns);
+
+    if (reservation != NULL)
+        advice_list_add(
+            advice,
+            "the claim is reserved for pod %.*s/%.*s, until that is bound, or the reservation ends",
+            SLICE_ARG(name_slice(reservation->ns)), SLICE_ARG(name_slice(reservation->name)));
+    if (who_lock(claim, &uid, &name) && who_locker(claim) == NULL)
+        advice_list_add(
+            advice,
+            "the claim is locked for pod %.*s/%.*s, which is not there: claimguard takes "
+            "the lock over",
+            SLICE_ARG(ns), SLICE_ARG(name));
+}
+
+/* A claim that has no volume, or none any more. */
+static void advise_unbound(struct advice_list *advice, const struct who_claim *claim)
+{
+    if (claim->claim->is_deleting)
+        return;
+    if (claim_phase(claim->claim) == CLAIM_LOST || claim->is_of_earlier) {
+        advise_volume(advice, claim);
+    } else if (claim_phase(claim->claim) == CLAIM_PENDING) {
+        advice_list_add(advice, "the claim has no volume yet (Pending): its events say why");
+        advice_list_row(advice, ADVICE_SEE_CLAIM,
+                        &(const struct advice_words){.ns = name_text(claim->claim->ns),
+                                                     .claim = claim_name(claim->claim)});
+    }
+}
+
+static void advise(struct advice_list *advice, const struct who_claim *claim, bool names_preemptor)
+{
+    if (!claim->claim->exists && claim->holder_count == 0) {
+        advice_list_add(advice, "the claim does not exist: create it");
+        return;
+    }
+    advise_deletion(advice, claim);
+    advise_unbound(advice, claim);
+    if (claim->access == ACCESS_ANY)
+        return;
+    if (names_preemptor && claim->access == ACCESS_ONE_POD && !claim->claim->is_deleting)
+        advise_preemption(advice, claim);
+    advise_blocked(advice, claim);
+    advise_holders(advice, claim);
+    if (claim->holder_count == 0)
+        advise_taken(advice, claim);
+    if (claim->holder_count == 0 || claim->holder_count != claim->assigned_count)
+        advice_of_attachments(advice, claim);
+}
+
+struct advice_list who_freed_by(const struct who_claim *claim, bool names_preemptor,
+                                struct arena *arena)
+{
+    struct advice_list advice = {.arena = arena};
+
+    advise(&advice, claim, names_preemptor);
+    advice_list_leave_out_repeated(&advice); /* several holders may ask for the same */
+    return advice;
+}
+
+struct advice_list who_bound_by(const struct who_claim *claim, struct arena *arena)
+{
+    struct advice_list advice = {.arena = arena};
+
+    advise_volume(&advice, claim);
+    return advice;
+}
+
+struct advice_list who_deletion(const struct who_claim *claim, struct arena *arena)
+{
+    struct advice_list advice = {.arena = arena};
+
+    advise_keeping(&advice, claim);
+    advise_finished(&advice, claim);
+    advice_list_leave_out_repeated(&advice);
+    return advice;
+}

@@ -1,0 +1,82 @@
+/*
+ * who_advice: what would free a claim: what the files who_advice*.c share.
+ *
+ * Each function adds pieces to the advice, or changes the last one. Words of commands are in the
+ * arena of the claim. Threads: one.
+ */
+#ifndef EXTENDER_COMMANDS_WHO_WHO_ADVICE_H
+#define EXTENDER_COMMANDS_WHO_WHO_ADVICE_H
+
+#include "extender/commands/who/who_claim.h"
+
+/* Of a pod, for a row of the table of advice. */
+#define POD_WORDS(pod) \
+    ((const struct advice_words){.ns = name_text((pod)->ns), .name = pod_name(pod)})
+
+/* What is lost, besides, when the pod ends: a claim that is being deleted or is the pod's own. */
+void advice_warn_of_loss(struct advice_list *advice, const struct who_claim *claim,
+                         const struct pod *pod);
+
+/* A holder with a controller that workloads.h knows. */
+struct scaling {
+    struct advice_list *advice;
+    const struct who_claim *claim;
+    const struct who_pod *holder;
+    struct slice resource;
+    const struct workload_answer *workload;
+};
+
+/* "StatefulSet db", as two arguments for "%.*s %.*s". */
+#define OWNER_ARG(owner) \
+    (int)(owner)->kind.len, (owner)->kind.ptr, (int)(owner)->name.len, (owner)->name.ptr
+
+static inline bool owner_is_kind(const struct owner *owner, struct slice kind)
+{
+    return slice_equal(owner->kind, kind);
+}
+
+static inline bool owner_is_same(const struct owner *a, const struct owner *b)
+{
+    return slice_equal(a->kind, b->kind) && slice_equal(a->name, b->name);
+}
+
+static inline bool scaling_is_known(const struct scaling *scaling)
+{
+    return scaling->workload->state == WORKLOAD_KNOWN;
+}
+
+/* The number at the end of a StatefulSet's pod; negative: there is none. */
+int64_t scaling_ordinal(const struct scaling *scaling);
+
+/* The command of the last piece scales the controller, and back. It stops what the text says;
+ * {NULL, 0}: no memory. */
+void scaling_command(const struct scaling *scaling, int64_t replicas, struct slice stops);
+
+/* Whether nothing would scale the controller up again from that number, as far as is known. */
+bool scaling_lasts(const struct scaling *scaling, int64_t replicas);
+
+/* Warns of what may undo that, besides what was found: Argo CD, Flux, autoscalers not known. */
+void advice_warn_of_undoing(const struct scaling *scaling, int64_t replicas);
+
+/* Scales it, and says what that stops and destroys. */
+void advice_to_scale(const struct scaling *scaling);
+
+/* Says what manages the controller, and would undo a change of it. False: nothing does. */
+bool advice_of_manager(const struct scaling *scaling);
+
+/* What makes a holder give the claim up, by its controller. */
+void advice_by_owner(struct advice_list *advice, const struct who_claim *claim,
+                     const struct who_pod *holder);
+
+/* Its controller makes a terminating holder again, before a pod that waits. */
+void advice_of_return(struct advice_list *advice, const struct who_claim *claim,
+                      const struct who_pod *holder);
+
+/* A holder on a node that does not answer, which never reports that its pods have ended. */
+void advice_of_node(struct advice_list *advice, const struct who_claim *claim,
+                    const struct who_pod *holder);
+
+/* The volume is attached to nodes where no pod holds the claim. */
+void advice_of_attachments(struct advice_list *advice, const struct who_claim *claim);
+
+#endif

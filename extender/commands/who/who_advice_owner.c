@@ -1,0 +1,379 @@
+/* What makes a holder give the claim up: that depends on its controller, and on its node. What
+ * detaches the volume from a node where no pod holds the claim. */
+#include <stdlib.h>
+
+#include "extender/commands/who/who_advice.h"
+
+/* ---- holder and waiter have the same controller ---- */
+
+/* A pod of the same controller that waits for the holder, and is the one that is asked about; NULL:
+ * none. */
+static const struct who_pod *find_sibling(const struct scaling *scaling)
+{
+    const struct who_claim *claim = scaling->claim;
+
+    for (size_t i = 0; i < claim->waiter_count; i++)
+        if ((claim->asked == NULL || claim->asked == claim->waiters[i].pod) &&
+            owner_is_same(&claim->waiters[i].owner, &scaling->holder->owner))
+            return &claim->waiters[i];
+    return NULL;
+}
+
+static size_t count_siblings(const struct scaling *scaling)
+{
+    const struct who_claim *claim = scaling->claim;
+    size_t count = 0;
+
+    for (size_t i = 0; i < claim->holder_count; i++)
+        count += owner_is_same(&claim->holders[i].owner, &scaling->holder->owner);
+    return count;
+}
+
+static const char *access_text(const struct scaling *scaling)
+{
+    return scaling->claim->access == ACCESS_ONE_POD ? "one pod" : "one node";
+}
+
+/* The revision of the pod's ReplicaSet: a number; {"", 0}: not known. */
+static struct slice revision_of(const struct scaling *scaling, const struct who_pod *pod)
+{
+    struct slice name = arena_printf(scaling->claim->arena, "%.*s-%.*s", SLICE_ARG(pod->owner.name),
+                                     SLICE_ARG(pod->details.template_hash));
+    const struct workload_answer *set =
+        name.ptr == NULL ? NULL
+                         : workloads_find(scaling->claim->inquiry->workloads, SLICE("ReplicaSet"),
+                                          name_text(pod->pod->ns), name);
+
+    scaling->advice->has_failed = scaling->advice->has_failed || set == NULL;
+    if (set == NULL || set->state != WORKLOAD_KNOWN)
+        return SLICE("");
+    struct slice revision = set->details.revision;
+    for (size_t i = 0; i < revision.len; i++)
+        if (revision.ptr[i] < (i == 0 ? '1' : '0') || revision.ptr[i] > '9')
+            return SLICE("");
+    return revision;
+}
+
+/* Negative: the holder is of the older ReplicaSet; 0: that is not known. */
+static int compare_revisions(const struct scaling *scaling, const struct who_pod *waiter)
+{
+    struct slice x = revision_of(scaling, scaling->holder), y = revision_of(scaling, waiter);
+
+    if (x.len == 0 || y.len == 0)
+        return 0;
+    return x.len != y.len ? (x.len < y.len ? -1 : 1) : slice_compare(x, y);
+}
+
+/* The holder is of the older ReplicaSet, and its rollout waits for itself. */
+static void advise_old_pod(const struct scaling *scaling, const struct who_pod *waiter,
+                           const char *rule)
+{
+    const struct pod *old = scaling->holder->pod;
+    bool is_alone = count_siblings(scaling) == 1;
+
+    advice_list_add(
+        scaling->advice,
+        "the rollout of Deployment %.*s waits for itself (%s): new pod %.*s/%.*s waits for "
+        "the claim of old pod %.*s/%.*s, which goes only when the new one is ready%s",
+        SLICE_ARG(scaling->holder->owner.name), rule, POD_ARG(waiter->pod), POD_ARG(old),
+        is_alone ? ". For this time, delete only the old pod" : "");
+    if (!is_alone)
+        return;
+    struct advice_words words = POD_WORDS(old);
+    words.what = arena_printf(scaling->claim->arena, "%.*s/%.*s", POD_ARG(waiter->pod));
+    scaling->advice->has_failed = scaling->advice->has_failed || words.what.ptr == NULL;
+    advice_list_row(scaling->advice, ADVICE_DELETE_OLD_POD, &words);
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+}
+
+/* CG102, and CG103 of a ReadWriteOnce claim. Which pod is old decides which one may be deleted. */
+static void advise_rollout(const struct scaling *scaling, const struct who_pod *waiter)
+{
+    const struct pod *holder = scaling->holder->pod;
+    const struct advice_words words = {.ns = name_text(holder->ns),
+                                       .name = scaling->holder->owner.name};
+    const char *rule = scaling->claim->access == ACCESS_ONE_POD ? "CG102" : "CG103";
+    int order = compare_revisions(scaling, waiter);
+
+    if (order < 0)
+        advise_old_pod(scaling, waiter, rule);
+    else if (order > 0)
+        advice_list_add(scaling->advice,
+                        "wait: pod %.*s/%.*s is of an older revision of Deployment %.*s than pod "
+                        "%.*s/%.*s, which has the claim; the rollout removes the older pod (%s)",
+                        POD_ARG(waiter->pod), SLICE_ARG(words.name), POD_ARG(holder), rule);
+    else {
+        advice_list_add(
+            scaling->advice,
+            "pods %.*s/%.*s and %.*s/%.*s are of two revisions of Deployment %.*s, and need the "
+            "same claim (%s). Which of them is old is not known from this input: see it first",
+            POD_ARG(holder), POD_ARG(waiter->pod), SLICE_ARG(words.name), rule);
+        advice_list_row(scaling->advice, ADVICE_SEE_ROLLOUT, &words);
+    }
+    if (advice_of_manager(scaling))
+        return;
+    advice_list_add(scaling->advice,
+                    "for good: strategy Recreate stops the old pods before it starts "
+                    "new ones; it ends this rollout, too");
+    if (!scaling_is_known(scaling))
+        return;
+    advice_list_row(scaling->advice, ADVICE_RECREATE, &words);
+    advice_warn_of_undoing(scaling, 0);
+}
+
+/* CG104: more pods than may use the claim. */
+static void advise_fewer(const struct scaling *scaling)
+{
+    const struct owner *owner = &scaling->holder->owner;
+    bool is_for_one_pod = scaling->claim->access == ACCESS_ONE_POD;
+    bool is_stateful = owner_is_kind(owner, SLICE("StatefulSet"));
+
+    advice_list_add(
+        scaling->advice,
+        "several pods of %.*s %.*s name this claim, which is for %s at a time (CG104): %s",
+        OWNER_ARG(owner), access_text(scaling),
+        is_stateful ? "give each a claim of its own, by a volumeClaimTemplate"
+        : is_for_one_pod
+            ? "it needs no more than one pod, or claims of their own (a StatefulSet)"
+            : "they have to run on one node, or need claims of their own (a StatefulSet)");
+    if (is_stateful || !is_for_one_pod || !scaling_is_known(scaling) ||
+        scaling->workload->details.replicas < 2 || !scaling_lasts(scaling, 1))
+        return;
+    scaling_command(scaling, 1,
+                    arena_printf(scaling->claim->arena, "pods of %.*s %.*s, first those that wait",
+                                 OWNER_ARG(owner)));
+    advice_warn_of_undoing(scaling, 1);
+}
+
+static void advise_workload(const struct scaling *scaling)
+{
+    const struct who_pod *holder = scaling->holder, *sibling = find_sibling(scaling);
+    bool is_recreate = scaling_is_known(scaling) &&
+                       slice_equal(scaling->workload->details.strategy, SLICE("Recreate"));
+
+    if (sibling == NULL)
+        advice_to_scale(scaling);
+    else if (!owner_is_kind(&holder->owner, SLICE("Deployment")) ||
+             slice_equal(sibling->details.template_hash, holder->details.template_hash))
+        advise_fewer(scaling);
+    else if (is_recreate)
+        advice_list_add(
+            scaling->advice,
+            "Deployment %.*s has the strategy Recreate: of pods %.*s/%.*s and %.*s/%.*s, it "
+            "removes the old one",
+            SLICE_ARG(holder->owner.name), POD_ARG(holder->pod), POD_ARG(sibling->pod));
+    else
+        advise_rollout(scaling, sibling);
+}
+
+/* ---- any controller ---- */
+
+/* Fills in what is known of the holder's controller. False: it is of another kind, or there is no
+ * memory. */
+static bool scaling_find(struct scaling *out, struct advice_list *advice,
+                         const struct who_claim *claim, const struct who_pod *holder)
+{
+    const struct owner *owner = &holder->owner;
+
+    *out = (struct scaling){advice, claim, holder,
+                            workload_resource(owner->api_version, owner->kind), NULL};
+    if (out->resource.len == 0)
+        return false;
+    out->workload = workloads_find(claim->inquiry->workloads, owner->kind,
+                                   name_text(holder->pod->ns), owner->name);
+    advice->has_failed = advice->has_failed || out->workload == NULL;
+    return out->workload != NULL;
+}
+
+static void advise_alone(struct advice_list *advice, const struct who_claim *claim,
+                         const struct who_pod *holder)
+{
+    if (!holder->is_owner_known || holder->details.owners.count != 0) {
+        advice_list_add(
+            advice,
+            "pod %.*s/%.*s finishes, or is deleted. Whether a controller creates it again "
+            "is not known from this input: see it first",
+            POD_ARG(holder->pod));
+        advice_list_row(advice, ADVICE_SEE_OWNERS, &POD_WORDS(holder->pod));
+    } else {
+        advice_list_add(advice, "pod %.*s/%.*s finishes, or is deleted", POD_ARG(holder->pod));
+        advice_list_row(advice, ADVICE_DELETE_POD, &POD_WORDS(holder->pod));
+    }
+    advice_warn_of_loss(advice, claim, holder->pod);
+}
+
+void advice_by_owner(struct advice_list *advice, const struct who_claim *claim,
+                     const struct who_pod *holder)
+{
+    const struct owner *owner = &holder->owner;
+    struct scaling scaling;
+
+    if (owner->name.len == 0) {
+        advise_alone(advice, claim, holder);
+    } else if (scaling_find(&scaling, advice, claim, holder)) {
+        advise_workload(&scaling);
+    } else if (owner_is_kind(owner, SLICE("Node"))) {
+        advice_list_add(advice, "pod %.*s/%.*s is static: remove its manifest on node %.*s",
+                        POD_ARG(holder->pod), SLICE_ARG(pod_node(holder->pod)));
+    } else {
+        advice_list_add(
+            advice,
+            "pod %.*s/%.*s finishes, or its controller %.*s %.*s gives it up (for a pod "
+            "that is only deleted, it may create another one)",
+            POD_ARG(holder->pod), OWNER_ARG(owner));
+        advice_warn_of_loss(advice, claim, holder->pod);
+    }
+}
+
+/* ---- a terminating holder ---- */
+
+/* Whether its controller still wants as many pods. */
+static bool comes_back(const struct scaling *scaling)
+{
+    const struct workload_details *details = &scaling->workload->details;
+
+    if (scaling->workload->state == WORKLOAD_GONE)
+        return false;
+    if (!scaling_is_known(scaling))
+        return true;
+    if (owner_is_kind(&scaling->holder->owner, SLICE("Job")))
+        return !details->is_suspended;
+    if (!owner_is_kind(&scaling->holder->owner, SLICE("StatefulSet")))
+        return details->replicas != 0;
+    return scaling_ordinal(scaling) < details->first_ordinal + details->replicas;
+}
+
+void advice_of_return(struct advice_list *advice, const struct who_claim *claim,
+                      const struct who_pod *holder)
+{
+    const struct pod *waiter = claim->asked != NULL       ? claim->asked
+                               : claim->waiter_count != 0 ? claim->waiters[0].pod
+                                                          : NULL;
+    struct scaling scaling;
+
+    if (waiter == NULL || claim->claim->is_deleting || holder->owner.name.len == 0 ||
+        !scaling_find(&scaling, advice, claim, holder) || find_sibling(&scaling) != NULL ||
+        !comes_back(&scaling))
+        return;
+    advice_list_add(
+        advice, "%.*s %.*s %s this pod again, which then competes with pod %.*s/%.*s for the claim",
+        OWNER_ARG(&holder->owner), scaling_is_known(&scaling) ? "creates" : "may create",
+        POD_ARG(waiter));
+    advice_to_scale(&scaling);
+}
+
+/* ---- nodes ---- */
+
+/* Its kubelet does not answer: whether its pods still run, only a person can know. */
+static void advise_taint(struct advice_list *advice, struct slice node)
+{
+    advice_list_add(advice,
+                    "if the machine of node %.*s is shut down, and only then, this taint makes "
+                    "kube-controller-manager delete its pods and detach its volumes",
+                    SLICE_ARG(node));
+    advice_list_row(advice, ADVICE_OUT_OF_SERVICE, &(const struct advice_words){.name = node});
+}
+
+static void advise_untaint(struct advice_list *advice, struct slice node)
+{
+    advice_list_add(
+        advice,
+        "when the machine of node %.*s runs again, remove the taint: nothing else does, and "
+        "no pod is placed there before",
+        SLICE_ARG(node));
+    advice_list_row(advice, ADVICE_IN_SERVICE, &(const struct advice_words){.name = node});
+}
+
+/* Its kubelet answers, and ends pods that are deleted. */
+static void advise_not_ready(struct advice_list *advice, struct slice node)
+{
+    advice_list_add(
+        advice,
+        "node %.*s is not ready, and its pods may run on: see what its kubelet says. It "
+        "ends a pod that is deleted; nothing else knows whether a pod there has ended",
+        SLICE_ARG(node));
+    advice_list_row(advice, ADVICE_SEE_NODE, &(const struct advice_words){.name = node});
+}
+
+void advice_of_node(struct advice_list *advice, const struct who_claim *claim,
+                    const struct who_pod *holder)
+{
+    struct slice node = pod_node(holder->pod);
+
+    if (holder->node_state == NODE_MISSING || holder->is_out_of_service) {
+        advice_list_add(advice, "node %.*s %s: kube-controller-manager deletes pod %.*s/%.*s soon",
+                        SLICE_ARG(node),
+                        holder->is_out_of_service ? "is out of service" : "does not exist",
+                        POD_ARG(holder->pod));
+        advice_warn_of_loss(advice, claim, holder->pod);
+        if (holder->is_out_of_service)
+            advise_untaint(advice, node);
+    } else if (holder->node_state == NODE_UNREACHABLE) {
+        advise_taint(advice, node);
+        advice_warn_of_loss(advice, claim, holder->pod);
+        advice_list_add(advice,
+                        "if the machine of node %.*s may still run, wait for it, or shut it down: "
+                        "nobody else can know that pod %.*s/%.*s has ended",
+                        SLICE_ARG(node), POD_ARG(holder->pod));
+    } else if (holder->node_state == NODE_NOT_READY) {
+        advise_not_ready(advice, node);
+    }
+}
+
+/* ---- attachments ---- */
+
+static bool has_holder(const struct who_claim *claim, struct slice node)
+{
+    for (size_t i = 0; i < claim->holder_count; i++)
+        if (slice_equal(pod_node(claim->holders[i].pod), node))
+            return true;
+    return false;
+}
+
+/* What happens by itself. */
+static const char *outlook_of(const struct who_attachment *attachment)
+{
+    enum node_state state = attachment->node_state;
+
+    if (attachment->is_out_of_service)
+        return "the node is out of service, so kube-controller-manager detaches it at once";
+    if (state == NODE_NOT_READY || state == NODE_UNREACHABLE)
+        return "the node is not ready, so kube-controller-manager detaches it by force after 6 "
+               "minutes, unless that is disabled (--disable-force-detach-on-timeout)";
+    if (state == NODE_MISSING)
+        return "the node does not exist, so kube-controller-manager detaches it, if the driver can";
+    return "kube-controller-manager detaches it, as a rule within seconds";
+}
+
+static void advise_attachment(struct advice_list *advice, const struct who_claim *claim,
+                              const struct who_attachment *attachment)
+{
+    struct slice node = attachment->node;
+    char text[PROVISIONED_NAME_BYTES];
+
+    if (attachment->detach_error.len != 0)
+        advice_list_add(advice, "volume %.*s cannot be detached from node %.*s: %.*s",
+                        SLICE_ARG(claim->volume), SLICE_ARG(node),
+                        SLICE_ARG(attachment->detach_error));
+    else
+        advice_list_add(advice,
+                        "volume %.*s is attached to node %.*s, where no pod holds the claim: %s",
+                        SLICE_ARG(claim->volume), SLICE_ARG(node), outlook_of(attachment));
+    if (attachment->is_out_of_service)
+        advise_untaint(advice, node);
+    else if (attachment->node_state == NODE_UNREACHABLE)
+        advise_taint(advice, node);
+    advice_list_add(advice,
+                    "if it stays attached, see why: the controller of driver %.*s (its "
+                    "external-attacher) has to detach it",
+                    SLICE_ARG(resource_attribute(attachment->record, VOLUME_ATTACHMENT_DRIVER)));
+    advice_list_row(advice, ADVICE_SEE_ATTACHMENT,
+                    &(const struct advice_words){.name = resource_name(attachment->record, text)});
+}
+
+void advice_of_attachments(struct advice_list *advice, const struct who_claim *claim)
+{
+    for (size_t i = 0; i < claim->attachment_count; i++)
+        if (claim->attachments[i].is_attached && !has_holder(claim, claim->attachments[i].node))
+            advise_attachment(advice, claim, &claim->attachments[i]);
+}

@@ -1,0 +1,349 @@
+/* One pod: what is known of it, of its claims and volumes, and of the nodes; and the causes that
+ * the finders add to it. */
+#include <stdlib.h>
+
+#include "extender/commands/why/why_internal.h"
+#include "policy/volume.h"
+
+/* ---- claims ---- */
+
+/* Of its claims, the pod is no holder that it waits for. */
+static void leave_out(struct who_claim *claim, const struct pod *pod)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < claim->holder_count; i++)
+        if (claim->holders[i].pod != pod)
+            claim->holders[kept++] = claim->holders[i];
+    claim->holder_count = kept;
+}
+
+/* False: no memory. */
+static bool read_volume(struct why_claim *out, const struct inquiry *inquiry, struct arena *arena)
+{
+    static const struct volume_details none;
+    const struct claim *claim = out->who.claim;
+    struct slice class = name_slice(claim_storage_class(claim));
+    struct slice text = inquiry_find_details(inquiry, KIND_STORAGE_CLASS, SLICE(""), class);
+
+    out->is_bound = claim_has_volume(claim);
+    out->volume = out->who.is_of_earlier ? NULL : volume_of(&inquiry->cluster, claim);
+    out->volume_details = out->volume == NULL ? &none : &out->who.volume_details;
+    out->class = cluster_find_resource(&inquiry->cluster, KIND_STORAGE_CLASS, class);
+    return out->class == NULL || text.ptr == NULL ||
+           storage_class_details_read(text, arena, &out->class_details);
+}
+
+static bool take_claims(struct why_pod *out, const struct who_index *index)
+{
+    out->claims = arena_alloc(out->arena, (out->pod->use_count + 1U) * sizeof *out->claims);
+    if (out->claims == NULL)
+        return false;
+    for (size_t i = 0; i < out->pod->use_count; i++) {
+        struct why_claim *claim = &out->claims[out->claim_count++];
+        const struct use *use = &out->pod->uses[i];
+        *claim = (struct why_claim){.use = use};
+        claim->who = (struct who_claim){.inquiry = out->inquiry,
+                                        .config = out->view.config,
+                                        .arena = out->arena,
+                                        .asked = out->pod};
+        if (!who_gather(&claim->who, index, claim_at(use->claim)) ||
+            !read_volume(claim, out->inquiry, out->arena))
+            return false;
+        leave_out(&claim->who, out->pod);
+    }
+    return true;
+}
+
+/* ---- nodes ---- */
+
+static int compare_nodes(const void *a, const void *b)
+{
+    return slice_compare(((const struct why_node *)a)->name, ((const struct why_node *)b)->name);
+}
+
+/* The labels are in the arena, for the text is forgotten before. False: no memory. */
+static bool read_labels(const struct inquiry *inquiry, struct arena *arena, struct why_node *node)
+{
+    struct slice text = inquiry_find_details(inquiry, KIND_NODE, SLICE(""), node->name);
+    struct node_details details;
+
+    node->is_unread = text.ptr == NULL;
+    if (node->is_unread)
+        return true;
+    if (!node_details_read(text, arena, &details))
+        return false;
+    node->labels = arena_copy(arena, details.labels);
+    return node->labels.ptr != NULL;
+}
+
+static bool list_nodes(struct why_shared *shared, const struct cluster *cluster)
+{
+    struct table_walk walk = {.at = 0};
+
+    if (shared->nodes != NULL)
+        return true;
+    shared->nodes =
+        arena_alloc(shared->arena, (cluster->counts[KIND_NODE] + 1) * sizeof *shared->nodes);
+    if (shared->nodes == NULL)
+        return false;
+    for (const struct node *node; (node = cluster_next_node(cluster, &walk)) != NULL;)
+        if (node->exists)
+            shared->nodes[shared->node_count++] =
+                (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
+    qsort(shared->nodes, shared->node_count, sizeof *shared->nodes, compare_nodes);
+    return true;
+}
+
+/* Whether a claim can be used on some nodes only, so that the labels of all are needed. */
+static bool needs_labels(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].volume_details->terms.count != 0 ||
+            pod->claims[i].volume_details->labels.len != 0 ||
+            pod->claims[i].class_details.topologies.count != 0)
+            return true;
+    return false;
+}
+
+/* Reads the labels of all nodes; or if they are not needed, until one has any: this says whether
+ * they are known. */
+static bool read_all_labels(struct why_shared *shared, const struct inquiry *inquiry,
+                            bool needs_all)
+{
+    bool has_any = false;
+
+    if (shared->are_labels_read)
+        return true;
+    for (size_t i = 0; i < shared->node_count && (needs_all || !has_any); i++) {
+        if (!read_labels(inquiry, shared->arena, &shared->nodes[i]))
+            return false;
+        has_any = has_any || shared->nodes[i].labels.len != 0;
+    }
+    shared->are_labels_read = needs_all;
+    return true;
+}
+
+/* Of a pod without a node: all nodes. */
+static bool take_all_nodes(struct why_pod *out)
+{
+    struct why_shared *shared = out->shared;
+
+    if (!list_nodes(shared, &out->inquiry->cluster) ||
+        !read_all_labels(shared, out->inquiry, needs_labels(out)))
+        return false;
+    out->nodes = arena_alloc(out->arena, (shared->node_count + 1) * sizeof *out->nodes);
+    if (out->nodes == NULL)
+        return false;
+    memcpy(out->nodes, shared->nodes, shared->node_count * sizeof *out->nodes);
+    out->node_count = shared->node_count;
+    return true;
+}
+
+static bool take_nodes(struct why_pod *out)
+{
+    const struct node *node = node_at(out->pod->node);
+
+    if (node == NULL ? !take_all_nodes(out)
+                     : (out->nodes = arena_alloc(out->arena, sizeof *out->nodes)) == NULL)
+        return false;
+    if (node != NULL && node->exists) {
+        out->nodes[out->node_count++] =
+            (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
+        if (!read_labels(out->inquiry, out->arena, out->nodes))
+            return false;
+    }
+    for (size_t i = 0; i < out->node_count; i++)
+        out->has_labels = out->has_labels || out->nodes[i].labels.len != 0;
+    return true;
+}
+
+/* Where the volumes of the claims can be used, by their nodeAffinity. */
+static bool take_fits(struct why_pod *out)
+{
+    for (size_t i = 0; i < out->claim_count; i++) {
+        struct why_claim *claim = &out->claims[i];
+        const struct pull_items *terms = &claim->volume_details->terms;
+        if (terms->count == 0 || !out->has_labels)
+            continue;
+        claim->fits = why_flags(out);
+        if (claim->fits == NULL)
+            return false;
+        for (size_t n = 0; n < out->node_count; n++)
+            claim->fits[n] = out->nodes[n].is_unread ||
+                             node_terms_match(terms, out->nodes[n].name, out->nodes[n].labels);
+    }
+    return true;
+}
+
+/* ---- the pod ---- */
+
+static enum why_stage find_stage(const struct why_pod *pod)
+{
+    if (pod->pod->is_terminal)
+        return WHY_FINISHED;
+    if (!pod_is_assigned(pod->pod))
+        return WHY_SCHEDULING;
+    return who_waits_for_mounts(&pod->who) ? WHY_STARTING : WHY_RUNNING;
+}
+
+bool why_gather(struct why_pod *out, const struct who_index *index, const struct why_asked *asked)
+{
+    if (!who_pod_init(&out->who, out->inquiry, out->pod, out->texts) ||
+        !cluster_describe_pod(out->pod, out->texts, &out->object))
+        return false;
+    if (out->object.mounts == NULL)
+        out->object.mounts = asked->mounts;
+    out->view.node = pod_node(out->pod);
+    out->stage = find_stage(out);
+    return take_claims(out, index) && take_nodes(out) && take_fits(out);
+}
+
+/* ---- causes ---- */
+
+/* The names are copied, as they may lie in a buffer of the caller. */
+static struct object_reference copy_reference(struct object_reference object, struct arena *arena)
+{
+    object.ns = arena_copy(arena, object.ns);
+    object.name = arena_copy(arena, object.name);
+    return object;
+}
+
+void why_add_text(struct why_pod *pod, enum why_effect effect, struct object_reference object,
+                  struct slice text)
+{
+    struct why_cause *grown = arena_grow(pod->texts, pod->causes, pod->cause_count, sizeof *grown);
+
+    object = copy_reference(object, pod->texts);
+    text = arena_copy(pod->texts, text);
+    if (grown == NULL || text.ptr == NULL || object.ns.ptr == NULL || object.name.ptr == NULL) {
+        pod->has_failed = true;
+        return;
+    }
+    grown[pod->cause_count++] = (struct why_cause){.word = pod->word,
+                                                   .effect = effect,
+                                                   .object = object,
+                                                   .text = text,
+                                                   .helps = {.arena = pod->texts}};
+    pod->causes = grown;
+}
+
+void why_add(struct why_pod *pod, enum why_effect effect, struct object_reference object,
+             const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    why_add_text(pod, effect, object, arena_vprintf(pod->arena, format, args));
+    va_end(args);
+}
+
+/* The advice of the last cause; NULL: there was no memory for one. */
+static struct advice_list *last_helps(const struct why_pod *pod)
+{
+    return pod->cause_count == 0 ? NULL : &pod->causes[pod->cause_count - 1].helps;
+}
+
+void why_help(struct why_pod *pod, const char *format, ...)
+{
+    struct advice_list *helps = last_helps(pod);
+    va_list args;
+
+    va_start(args, format);
+    if (helps != NULL)
+        advice_list_vadd(helps, format, args);
+    va_end(args);
+}
+
+void why_help_all(struct why_pod *pod, struct advice_list more)
+{
+    struct advice_list *helps = last_helps(pod);
+
+    if (helps != NULL)
+        advice_list_append(helps, &more);
+}
+
+void why_command(struct why_pod *pod, enum advice_row row, const struct advice_words *words)
+{
+    struct advice_list *helps = last_helps(pod);
+
+    if (helps != NULL)
+        advice_list_row(helps, row, words);
+}
+
+/* ---- causes that are about nodes ---- */
+
+bool *why_flags(struct why_pod *pod)
+{
+    bool *flags = arena_alloc(pod->arena, (pod->node_count + 1) * sizeof *flags);
+
+    pod->has_failed = pod->has_failed || flags == NULL;
+    return flags;
+}
+
+size_t why_count_nodes(const struct why_pod *pod, const bool *flags, bool wanted)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < pod->node_count; i++)
+        count += flags[i] == wanted ? 1 : 0;
+    return count;
+}
+
+struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool wanted)
+{
+    size_t count = 0;
+    struct slice text = SLICE("");
+    bool ok = true;
+
+    for (size_t i = 0; i < pod->node_count && ok; i++)
+        if (flags[i] == wanted && count++ < WHY_NAMES_SHOWN_MAX)
+            ok = arena_append(pod->arena, &text, count == 1 ? SLICE("") : SLICE(", ")) &&
+                 arena_append(pod->arena, &text, pod->nodes[i].name);
+    if (ok && count > WHY_NAMES_SHOWN_MAX)
+        return arena_printf(pod->arena, "%.*s and %zu more", SLICE_ARG(text),
+                            count - WHY_NAMES_SHOWN_MAX);
+    return ok ? text : (struct slice){NULL, 0};
+}
+
+bool why_add_nodes(struct why_pod *pod, enum why_effect effect, const bool *rejected,
+                   struct object_reference object, const char *format, ...)
+{
+    size_t count = rejected == NULL ? 0 : why_count_nodes(pod, rejected, true);
+    size_t before = pod->cause_count;
+    va_list args;
+
+    if (count == 0)
+        return false;
+    if (effect == WHY_NARROWS && count == pod->node_count)
+        effect = WHY_BLOCKS;
+    for (size_t i = 0; effect != WHY_LATER && i < pod->node_count; i++)
+        pod->nodes[i].is_out = pod->nodes[i].is_out || rejected[i];
+    va_start(args, format);
+    why_add_text(pod, effect, object, arena_vprintf(pod->arena, format, args));
+    va_end(args);
+    if (pod->cause_count == before)
+        return false;
+    pod->causes[before].rejected_nodes = count;
+    return true;
+}
+
+/* ---- what causes are about ---- */
+
+struct object_reference why_claim_reference(const struct why_claim *claim)
+{
+    return (struct object_reference){.kind = KIND_CLAIM,
+                                     .ns = name_text(claim->who.claim->ns),
+                                     .name = claim_name(claim->who.claim)};
+}
+
+struct object_reference why_volume_reference(const struct why_claim *claim)
+{
+    return (struct object_reference){.kind = KIND_VOLUME, .name = claim->who.volume};
+}
+
+struct object_reference why_pod_reference(const struct why_pod *pod)
+{
+    return (struct object_reference){
+        .kind = KIND_POD, .ns = name_text(pod->pod->ns), .name = pod_name(pod->pod)};
+}

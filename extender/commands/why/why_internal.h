@@ -1,0 +1,208 @@
+/* why_internal: what the files why*.c share. Only they include it. */
+#ifndef EXTENDER_COMMANDS_WHY_WHY_INTERNAL_H
+#define EXTENDER_COMMANDS_WHY_WHY_INTERNAL_H
+
+#include "extender/commands/inquiry/places.h"
+#include "extender/commands/who/who_claim.h"
+#include "extender/commands/why/why.h"
+#include "extender/commands/why/why_causes.h"
+#include "policy/policy.h"
+
+enum {
+    WHY_NAMES_SHOWN_MAX = 5, /* of nodes, in a text */
+    WHY_POD_BYTES_MAX = 512 << 20
+};
+
+/* A pod that is asked about, and what is read of it before all objects are known. */
+struct why_asked {
+    struct why_asked *next;
+    struct slice ns, name;
+    struct slice *claims;
+    size_t claim_count;
+    const struct pod_mounts *mounts; /* NULL: not known */
+};
+
+/* How far the pod has come. A bit, for the table of causes. */
+enum why_stage {
+    WHY_SCHEDULING = 1, /* it has no node */
+    WHY_STARTING = 2,   /* it has a node, and its volumes may not be mounted yet */
+    WHY_RUNNING = 4,    /* its volumes are mounted */
+    WHY_FINISHED = 8,
+};
+#define WHY_WAITING (WHY_SCHEDULING | WHY_STARTING)
+#define WHY_ANY     (WHY_WAITING | WHY_RUNNING | WHY_FINISHED)
+
+/* What a cause does to the pod. */
+enum why_effect {
+    WHY_BLOCKS,  /* it cannot continue */
+    WHY_NARROWS, /* it cannot use some of the nodes */
+    WHY_LATER,   /* nothing stops it now, but it would wait later */
+    WHY_NORMAL,  /* nothing is wrong */
+};
+
+/* A node that the pod may get, or has. */
+struct why_node {
+    const struct node *node;
+    struct slice name, labels;
+    bool is_out;    /* a cause rejects it */
+    bool is_unread; /* its labels are not known: no cause rejects it by them */
+};
+
+/* What is found out once, for all pods of an answer. */
+struct why_shared {
+    struct why_node *nodes; /* those that exist, by name */
+    size_t node_count;
+    bool are_labels_read;
+    struct counting *countings; /* why_attach.c: a list */
+    struct places places;
+    struct arena *arena;
+};
+
+/* A claim that the pod names, and its volume. */
+struct why_claim {
+    struct who_claim who; /* without this pod as a holder */
+    const struct use *use;
+    const struct resource *volume;               /* NULL: none that is known */
+    const struct volume_details *volume_details; /* all zero: not known */
+    const struct resource *class;                /* its StorageClass; NULL: none that is known */
+    struct storage_class_details class_details;
+    bool is_bound; /* it names a volume */
+    bool *fits;    /* by node: its volume can be used there; NULL: on each */
+};
+
+/* A cause, and what would help. */
+struct why_cause {
+    const char *word;
+    enum why_effect effect;
+    struct object_reference object; /* what it is about */
+    struct slice text;
+    size_t rejected_nodes; /* 0: it is not about nodes */
+    struct advice_list helps;
+};
+
+/* The nodes that no cause rejects, of a pod without a node. */
+struct why_left {
+    size_t total, left;
+    size_t closed;                           /* of those that are left: cordoned, or not ready */
+    struct slice names[WHY_NAMES_SHOWN_MAX]; /* the first ones that are left */
+};
+
+/* One pod, and the causes so far. */
+struct why_pod {
+    const struct inquiry *inquiry;
+    struct view view;
+    const struct pod *pod;
+    struct pod_object object; /* as verdicts want it */
+    struct who_pod who;
+    enum why_stage stage;
+    struct why_cause *causes;
+    size_t cause_count;
+    struct why_left left;
+    bool is_complete;    /* the input has all that causes are found by */
+    bool has_failed;     /* there was no memory */
+    struct arena *texts; /* of all that is above, and of causes */
+
+    /* Only while causes are looked for: */
+    struct why_shared *shared;
+    struct why_claim *claims;
+    size_t claim_count;
+    struct why_node *nodes; /* by name: those that exist; of a pod that has one, only that */
+    size_t node_count;
+    bool has_labels;  /* a node has labels: they are known */
+    const char *word; /* of the cause that is looked for */
+    struct arena *arena;
+};
+
+/* What the answer may lack. */
+struct why_notes {
+    bool is_of_namespace;        /* pods of other namespaces are not read */
+    bool lacks_pods;             /* and one that waits for a node has claims */
+    bool lacks_labels;           /* of nodes, which a volume's nodeAffinity reads */
+    bool names_attributes_class; /* a claim names a VolumeAttributesClass */
+    bool has_starting;           /* a pod whose volumes may not be mounted yet */
+    bool has_unbound;            /* a claim of a pod that waits for a node has no volume */
+};
+
+struct why {
+    const struct why_question *question;
+
+    /* while a cluster is read */
+    struct why_asked *asked;
+    size_t unseen; /* operands of one namespace for which no pod was read yet; with an operand
+                      of any namespace, never 0 */
+    bool *seen;    /* by operand */
+    bool has_no_memory;
+    struct arena reading; /* of asked */
+
+    /* the answer */
+    struct why_pod *pods; /* by name */
+    size_t pod_count;
+    struct why_shared shared;
+    struct why_notes notes;
+    struct gaps gaps;   /* what the input lacks */
+    struct arena texts; /* of all this */
+};
+
+/* Fills in claims, nodes and the stage; out has what is before them. False: no memory. */
+bool why_gather(struct why_pod *out, const struct who_index *index, const struct why_asked *asked);
+
+/* Whether an object of that kind that is not in the input does not exist. */
+static inline bool why_knows(const struct why_pod *pod, enum kind kind)
+{
+    return inquiry_knows(pod->inquiry, kind);
+}
+
+/* ---- causes: why_gather.c ---- */
+
+/* Adds a cause: what it is about, and its text. */
+void why_add(struct why_pod *pod, enum why_effect effect, struct object_reference object,
+             const char *format, ...) PRINTF_LIKE(4, 5);
+
+/* The same of a text in an arena; {NULL, 0}: there was no memory for it. */
+void why_add_text(struct why_pod *pod, enum why_effect effect, struct object_reference object,
+                  struct slice text);
+
+/* Adds a cause that rejects the nodes with these flags, unless there are none; NULL: no memory. One
+ * that narrows blocks the pod if it rejects all nodes. Whether it was added. */
+bool why_add_nodes(struct why_pod *pod, enum why_effect effect, const bool *rejected,
+                   struct object_reference object, const char *format, ...) PRINTF_LIKE(5, 6);
+
+/* Adds to the last cause what would help. */
+void why_help(struct why_pod *pod, const char *format, ...) PRINTF_LIKE(2, 3);
+void why_help_all(struct why_pod *pod, struct advice_list helps);
+
+/* The last help is of that row. */
+void why_command(struct why_pod *pod, enum advice_row row, const struct advice_words *words);
+
+/* How many nodes have a flag that is `wanted`. */
+size_t why_count_nodes(const struct why_pod *pod, const bool *flags, bool wanted);
+
+/* "node-1, node-2 and 7 more": nodes whose flag is `wanted`. {NULL, 0}: no memory. */
+struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool wanted);
+
+/* A flag for each node, all false; NULL: no memory. */
+bool *why_flags(struct why_pod *pod);
+
+/* References to what causes are about. */
+struct object_reference why_claim_reference(const struct why_claim *claim);
+struct object_reference why_volume_reference(const struct why_claim *claim);
+struct object_reference why_pod_reference(const struct why_pod *pod);
+
+/* The arguments of "%.*s/%.*s"; no macro in a macro, which cppcheck cannot expand. */
+#define CLAIM_ARG(claim) \
+    (int)name_text((claim)->who.claim->ns).len, name_text((claim)->who.claim->ns).ptr, \
+        (int)claim_name((claim)->who.claim).len, claim_name((claim)->who.claim).ptr
+
+/* Of a claim, for a row of the table of advice. */
+#define CLAIM_WORDS(claim_) \
+    ((const struct advice_words){.ns = name_text((claim_)->who.claim->ns), \
+                                 .claim = claim_name((claim_)->who.claim)})
+
+/* The finders: each adds the causes that it finds. */
+#define OF_POD(find, word, stages)   void find(struct why_pod *pod);
+#define OF_CLAIM(find, word, stages) void find(struct why_pod *pod, const struct why_claim *claim);
+WHY_CAUSES(OF_POD, OF_CLAIM)
+#undef OF_POD
+#undef OF_CLAIM
+
+#endif

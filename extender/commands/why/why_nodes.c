@@ -1,0 +1,199 @@
+/* Causes: where volumes can be used, against the nodes that there are. */
+#include "cache/objects/label_selector.h"
+#include "extender/commands/why/why_internal.h"
+#include "policy/placement.h"
+#include "policy/volume.h"
+#include "policy/volume_zone.h"
+
+/* ---- nodeAffinity of a volume ---- */
+
+/* Whether the terms name a node, which a new one does not replace: it does not have the data. */
+static bool name_a_node(struct slice terms)
+{
+    static const char key[] = "kubernetes.io/hostname", field[] = "metadata.name";
+
+    return memmem(terms.ptr, terms.len, key, sizeof key - 1) != NULL ||
+           memmem(terms.ptr, terms.len, field, sizeof field - 1) != NULL;
+}
+
+static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice what)
+{
+    struct slice names = why_node_names(pod, passes, true);
+
+    if (pod->stage == WHY_STARTING)
+        why_help(pod, "the pod must run elsewhere: delete it; a scheduler would not have chosen "
+                      "the node (spec.nodeName)");
+    else if (names.len == 0 && name_a_node(what))
+        why_help(pod,
+                 "bring back the node with %.*s: the data is there, and a new node of that name "
+                 "does not have it; or restore the data to a new volume elsewhere",
+                 SLICE_ARG(what));
+    else if (name_a_node(what))
+        why_help(pod, "make room on %.*s", SLICE_ARG(names));
+    else if (names.len == 0)
+        why_help(pod, "add a node with %.*s; or restore the data to a new volume elsewhere",
+                 SLICE_ARG(what));
+    else
+        why_help(pod, "make room on %.*s, or add a node with %.*s", SLICE_ARG(names),
+                 SLICE_ARG(what));
+}
+
+void why_affinity(struct why_pod *pod, const struct why_claim *claim)
+{
+    if (claim->fits == NULL)
+        return;
+    bool *rejected = why_flags(pod);
+    struct slice terms = node_terms_text(&claim->volume_details->terms, pod->arena);
+
+    if (rejected == NULL || terms.ptr == NULL) {
+        pod->has_failed = true;
+        return;
+    }
+    for (size_t n = 0; n < pod->node_count; n++)
+        rejected[n] = !claim->fits[n];
+    if (why_add_nodes(pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
+                      why_volume_reference(claim),
+                      "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: where %.*s",
+                      SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+                      why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)))
+        help_by_nodes(pod, claim->fits, terms);
+}
+
+/* ---- two volumes ---- */
+
+static bool have_common_node(const struct why_pod *pod, const bool *a, const bool *b)
+{
+    for (size_t n = 0; n < pod->node_count; n++)
+        if (a[n] && b[n])
+            return true;
+    return false;
+}
+
+/* Whether a cause was added. */
+static bool find_apart(struct why_pod *pod, const struct why_claim *a, const struct why_claim *b)
+{
+    if (have_common_node(pod, a->fits, b->fits))
+        return false;
+    struct slice x = why_node_names(pod, a->fits, true), y = why_node_names(pod, b->fits, true);
+    if (x.len == 0 || y.len == 0) /* it has no node at all */
+        return false;
+    why_add(pod, WHY_BLOCKS, why_volume_reference(b),
+            "volumes %.*s (node %.*s) and %.*s (node %.*s) have no node in common",
+            SLICE_ARG(a->who.volume), SLICE_ARG(x), SLICE_ARG(b->who.volume), SLICE_ARG(y));
+    why_help(pod, "restore one of them to a new volume where the other one is; a class with "
+                  "volumeBindingMode WaitForFirstConsumer makes both in one place");
+    return true;
+}
+
+/* One pair is enough. */
+void why_apart(struct why_pod *pod)
+{
+    for (size_t i = 0; pod->stage == WHY_SCHEDULING && i < pod->claim_count; i++)
+        for (size_t j = i + 1; j < pod->claim_count; j++)
+            if (pod->claims[i].fits != NULL && pod->claims[j].fits != NULL &&
+                find_apart(pod, &pod->claims[i], &pod->claims[j]))
+                return;
+}
+
+/* ---- zone labels of a volume ---- */
+
+/* "a, b" of the set "a__b". {NULL, 0}: no memory. */
+static struct slice set_text(struct slice set, struct arena *arena)
+{
+    const char *end = memmem(set.ptr, set.len, "__", 2);
+
+    while (end != NULL && set.ptr != NULL) {
+        struct slice first = {set.ptr, (size_t)(end - set.ptr)};
+        struct slice rest = {end + 2, set.len - first.len - 2};
+        set = arena_printf(arena, "%.*s, %.*s", SLICE_ARG(first), SLICE_ARG(rest));
+        end = set.ptr == NULL ? NULL : memmem(set.ptr, set.len, "__", 2);
+    }
+    return set;
+}
+
+/* "KEY in a, b, and KEY in c": the volume's zone labels. Empty: none. {NULL, 0}: no memory. */
+static struct slice zones_text(const struct why_claim *claim, struct arena *arena)
+{
+    struct slice text = SLICE(""), set;
+
+    for (size_t i = 0; i < ZONE_KEYS && text.ptr != NULL; i++)
+        if (zones_find(claim->volume_details->labels, zone_keys[i], &set))
+            text = arena_printf(arena, "%.*s%s%s in %.*s", SLICE_ARG(text),
+                                text.len == 0 ? "" : ", and ", zone_keys[i],
+                                SLICE_ARG(set_text(set, arena)));
+    return text;
+}
+
+static void find_out_of_zone(struct why_pod *pod, const struct why_claim *claim, struct slice zones)
+{
+    bool *rejected = why_flags(pod), *passes = why_flags(pod), says_more = false;
+
+    if (rejected == NULL || passes == NULL)
+        return;
+    for (size_t n = 0; n < pod->node_count; n++) {
+        passes[n] = pod->nodes[n].is_unread ||
+                    zones_have(claim->volume_details->labels, pod->nodes[n].labels);
+        rejected[n] = !passes[n];
+        says_more = says_more || (rejected[n] && (claim->fits == NULL || claim->fits[n]));
+    }
+    if (!says_more)
+        return;
+    (void)why_add_nodes(
+        pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
+        why_volume_reference(claim),
+        "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: its labels say %.*s",
+        SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), why_count_nodes(pod, passes, true),
+        pod->node_count, SLICE_ARG(zones));
+    help_by_nodes(pod, passes, zones);
+}
+
+/* kube-scheduler checks the labels beside a nodeAffinity, too, which as a rule says the same. */
+void why_zone(struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice zones = pod->has_labels ? zones_text(claim, pod->arena) : SLICE("");
+
+    pod->has_failed = pod->has_failed || zones.ptr == NULL;
+    if (zones.len != 0)
+        find_out_of_zone(pod, claim, zones);
+}
+
+/* ---- where a class can make volumes ---- */
+
+void why_topology(struct why_pod *pod, const struct why_claim *claim)
+{
+    const struct object_reference reference = {
+        .kind = KIND_STORAGE_CLASS, .name = name_slice(claim_storage_class(claim->who.claim))};
+
+    if (!pod->has_labels || !claim->who.claim->exists || claim->is_bound ||
+        claim->class_details.topologies.count == 0 ||
+        volume_offers_fit(&pod->inquiry->cluster, claim->who.claim))
+        return;
+    bool *rejected = why_flags(pod);
+    for (size_t n = 0; rejected != NULL && n < pod->node_count; n++)
+        rejected[n] = !pod->nodes[n].is_unread &&
+                      !topologies_match(&claim->class_details.topologies, pod->nodes[n].labels);
+    if (why_add_nodes(pod, WHY_NARROWS, rejected, reference,
+                      "StorageClass %.*s of claim %.*s/%.*s makes volumes only where its "
+                      "allowedTopologies say",
+                      SLICE_ARG(reference.name), CLAIM_ARG(claim)))
+        why_help(pod, "make room on a node of those, or use another class");
+}
+
+/* ---- all together ---- */
+
+/* Causes that reject some nodes each may leave none together. */
+void why_no_node(struct why_pod *pod)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (pod->causes[i].effect == WHY_BLOCKS)
+            return;
+    for (size_t n = 0; n < pod->node_count; n++)
+        left += pod->nodes[n].is_out ? 0 : 1;
+    if (pod->node_count == 0 || left != 0)
+        return;
+    why_add(pod, WHY_BLOCKS, why_pod_reference(pod),
+            "each of the %zu nodes is rejected by one of the causes above", pod->node_count);
+    why_help(pod, "end one of those causes for a node");
+}

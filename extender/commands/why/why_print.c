@@ -1,0 +1,250 @@
+/* An answer for programs, and for people. */
+#include "extender/commands/why/why_internal.h"
+#include "extender/report/explain.h"
+
+/* ---- for programs ---- */
+
+static void put_cause(struct fields *out, const struct why_cause *cause)
+{
+    static const char *const effects[] = {[WHY_BLOCKS] = "Blocks",
+                                          [WHY_NARROWS] = "Narrows",
+                                          [WHY_LATER] = "Later",
+                                          [WHY_NORMAL] = "Normal"};
+
+    fields_open(out, NULL, '{');
+    fields_text(out, "cause", slice_of(cause->word));
+    fields_text(out, "effect", slice_of(effects[cause->effect]));
+    fields_open(out, "object", '{');
+    fields_text(out, "kind", slice_of(kind_text(cause->object.kind)));
+    fields_text(out, "name", cause->object.name);
+    fields_text_if(out, "namespace", cause->object.ns);
+    fields_close(out);
+    fields_text(out, "text", cause->text);
+    advice_list_put(out, "helps", &cause->helps);
+    if (cause->rejected_nodes != 0)
+        fields_number(out, "rejectedNodes", (int64_t)cause->rejected_nodes);
+    fields_close(out);
+}
+
+static size_t names_shown(const struct why_left *left)
+{
+    return left->left < WHY_NAMES_SHOWN_MAX ? left->left : WHY_NAMES_SHOWN_MAX;
+}
+
+static void put_left(struct fields *out, const struct why_left *left)
+{
+    fields_open(out, "nodes", '{');
+    fields_number(out, "total", (int64_t)left->total);
+    fields_number(out, "left", (int64_t)left->left);
+    fields_number(out, "leftClosed", (int64_t)left->closed);
+    fields_open(out, "names", '[');
+    for (size_t i = 0; i < names_shown(left); i++)
+        fields_text(out, NULL, left->names[i]);
+    fields_close_several(out, 2);
+}
+
+/* claimguard's verdict on a pod without a node, as in a dry run, without each node. */
+static void put_verdict(struct fields *out, const struct why_pod *pod)
+{
+    const struct why_shared *shared = pod->shared;
+    struct explained explained;
+    struct arena arena;
+
+    arena_init(&arena, WHY_POD_BYTES_MAX);
+    struct slice *names = arena_alloc(&arena, (shared->node_count + 1) * sizeof *names);
+    for (size_t i = 0; names != NULL && i < shared->node_count; i++)
+        names[i] = shared->nodes[i].name;
+    const struct explained_nodes nodes = {names, shared->node_count, false};
+    fields_open(out, "verdict", '{');
+    if (names != NULL && explain_pod(&explained, &pod->view, &pod->object, &nodes, &arena))
+        explained_put_verdict(out, &explained);
+    else
+        out->has_failed = true;
+    fields_close(out);
+    arena_dispose(&arena);
+}
+
+static const char *stage_text(const struct why_pod *pod)
+{
+    switch (pod->stage) {
+    case WHY_SCHEDULING: return pod->pod->is_gated ? "Gated" : "Scheduling";
+    case WHY_STARTING: return "Starting";
+    case WHY_RUNNING: return "Running";
+    default: return "Finished";
+    }
+}
+
+static void put_pod(struct fields *out, const struct why_pod *pod)
+{
+    struct slice state = who_state(&pod->who), message = who_message(&pod->who);
+    bool has_node = pod_is_assigned(pod->pod), has_state = has_node && state.len != 0;
+
+    fields_open(out, NULL, '{');
+    who_put_pod(out, &pod->who);
+    fields_text_if(out, "nominatedNode", pod_nominated_node(pod->pod));
+    fields_flag(out, "gated", pod->pod->is_gated);
+    if (has_node)
+        fields_text(out, "node", pod_node(pod->pod));
+    if (has_state)
+        fields_text(out, "state", state);
+    fields_text_if(out, "message", message);
+    fields_text(out, "stage", slice_of(stage_text(pod)));
+    fields_flag(out, "terminating", pod->pod->is_terminating);
+    if (has_node)
+        fields_text(out, "nodeState", slice_of(who_node_state_text(pod->who.node_state)));
+    else
+        fields_text(out, "node", SLICE(""));
+    if (!has_state)
+        fields_text(out, "state", state);
+    fields_open(out, "causes", '[');
+    for (size_t i = 0; i < pod->cause_count; i++)
+        put_cause(out, &pod->causes[i]);
+    fields_close(out);
+    fields_flag(out, "complete", pod->is_complete);
+    if (pod->stage == WHY_SCHEDULING) {
+        put_verdict(out, pod);
+        put_left(out, &pod->left);
+    }
+    fields_close(out);
+}
+
+static bool print_fields(const struct why *why, enum output_format format, FILE *file)
+{
+    struct fields out;
+
+    fields_begin(&out, format, file);
+    fields_open(&out, NULL, '{');
+    fields_open(&out, "pods", '[');
+    for (size_t i = 0; i < why->pod_count; i++)
+        put_pod(&out, &why->pods[i]);
+    fields_close(&out);
+    gaps_put(&out, "notKnown", &why->gaps);
+    return fields_end(&out);
+}
+
+/* ---- one pod, for people ---- */
+
+static const char *heading_of(const struct why_pod *pod)
+{
+    switch (pod->stage) {
+    case WHY_SCHEDULING:
+        return pod->pod->is_gated ? " has scheduling gates: no scheduler tries it yet"
+                                  : " waits for a node";
+    case WHY_STARTING: return " waits for its volumes";
+    case WHY_RUNNING: return " has its volumes";
+    default: return " has ended";
+    }
+}
+
+/* "pod shop/web-1 waits for a node, priority 0, of Deployment web" */
+static void put_heading(struct block *block, const struct why_pod *pod)
+{
+    static const char *const states[] = {[NODE_NOT_READY] = " (which is not ready)",
+                                         [NODE_UNREACHABLE] = " (which does not answer)",
+                                         [NODE_MISSING] = " (which does not exist)"};
+    const char *state = pod_is_assigned(pod->pod) ? states[pod->who.node_state] : NULL;
+
+    buf_printf(&block->line, "pod %.*s/%.*s%s", POD_ARG(pod->pod), heading_of(pod));
+    block_put_if(block, " on ", pod_node(pod->pod));
+    buf_put(&block->line, slice_of(state == NULL ? "" : state));
+    block_put_if(block, ", ", who_state(&pod->who));
+    block_put_if(block, " since ", pod->who.since);
+    buf_printf(&block->line, ", priority %lld", (long long)pod->pod->priority);
+    who_put_owner(block, &pod->who);
+    block_heading(block);
+}
+
+/* "ClaimInUse", and what to know at once of a cause that does not block. */
+static void add_cause(struct block *block, const struct why_cause *cause)
+{
+    char label[64];
+
+    (void)snprintf(label, sizeof label, "  %s", cause->word);
+    if (cause->effect == WHY_NORMAL)
+        buf_put(&block->line, SLICE("(nothing is wrong) "));
+    else if (cause->effect == WHY_LATER)
+        buf_put(&block->line, SLICE("(not now, but later) "));
+    block_put_if(block, "", cause->text);
+    block_row(block, label);
+    block_advice(block, "    helps", &cause->helps);
+}
+
+static bool blocks_or_narrows(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (pod->causes[i].effect == WHY_BLOCKS || pod->causes[i].effect == WHY_NARROWS)
+            return true;
+    return false;
+}
+
+static void add_causes(struct block *block, const struct why_pod *pod)
+{
+    bool is_tried = pod->stage == WHY_SCHEDULING && !pod->pod->is_gated;
+
+    for (size_t i = 0; i < pod->cause_count; i++)
+        add_cause(block, &pod->causes[i]);
+    if (blocks_or_narrows(pod))
+        return;
+    buf_put(&block->line, pod->is_complete
+                              ? SLICE("none that has to do with its claims")
+                              : SLICE("none was found that has to do with its claims, but not all "
+                                      "is known (see below)"));
+    if (is_tried)
+        buf_put(&block->line, who_message(&pod->who).len == 0
+                                  ? SLICE("; no message of a scheduler is known")
+                              : pod->is_complete ? SLICE("; the scheduler's message has the reason")
+                                                 : SLICE("; the scheduler's message says more"));
+    block_row(block, "  causes");
+}
+
+/* "2 of 3 can have its volumes: node-1, node-2" */
+static void add_left(struct block *block, const struct why_left *left)
+{
+    size_t shown = names_shown(left);
+
+    if (left->left == left->total)
+        return;
+    buf_printf(&block->line, "%zu of %zu can have its volumes", left->left, left->total);
+    for (size_t i = 0; i < shown; i++)
+        buf_printf(&block->line, "%s%.*s", i == 0 ? ": " : ", ", SLICE_ARG(left->names[i]));
+    if (left->left > shown)
+        buf_printf(&block->line, " and %zu more", left->left - shown);
+    if (left->closed != 0)
+        buf_printf(&block->line, "; of these, %zu cordoned or not ready", left->closed);
+    block_row(block, "  nodes");
+}
+
+static bool print_pod(const struct why_pod *pod, const struct sheet_style *style, FILE *file)
+{
+    struct slice message = who_message(&pod->who);
+    struct block block;
+
+    block_init(&block);
+    put_heading(&block, pod);
+    if (message.len != 0) {
+        buf_put(&block.line, message);
+        block_row(&block, "  scheduler");
+    }
+    add_causes(&block, pod);
+    if (pod->stage == WHY_SCHEDULING)
+        add_left(&block, &pod->left);
+    return block_print(&block, style, file);
+}
+
+bool why_print(const struct why *why, enum output_format format, FILE *file)
+{
+    const struct sheet_style style = sheet_style(file);
+    bool ok = true;
+
+    if (format != OUTPUT_TABLE)
+        return print_fields(why, format, file);
+    for (size_t i = 0; i < why->pod_count && ok; i++) {
+        (void)fputs(i == 0 ? "" : "\n", file);
+        ok = print_pod(&why->pods[i], &style, file);
+    }
+    if (why->pod_count != 0) {
+        (void)fputs(GAPS_HEADING, file);
+        gaps_print(&why->gaps, "- ", "", file);
+    }
+    return ok && !ferror(file);
+}

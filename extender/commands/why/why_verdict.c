@@ -1,0 +1,279 @@
+/* Causes: what claimguard's policies say. */
+#include "extender/commands/why/why_internal.h"
+#include "policy/defer_fs_mount.h"
+#include "policy/holders.h"
+#include "policy/policy.h"
+
+/* What a rejection means: a policy that does not enforce lets the pod pass, which then waits on its
+ * node. */
+static enum why_effect effect_of(const struct why_pod *pod, const struct policy *policy,
+                                 enum why_effect enforced)
+{
+    bool is_enforced = policy_mode(policy, pod->view.config) == MODE_ENFORCE;
+
+    return pod->stage == WHY_STARTING ? WHY_BLOCKS : is_enforced ? enforced : WHY_LATER;
+}
+
+/* ---- what is not known of the namespace ---- */
+
+void why_given_up(struct why_pod *pod)
+{
+    struct slice reason;
+
+    if (pod->claim_count == 0 ||
+        !policy_has_given_up(&pod->view, pod->object.meta.ns, pod->arena, &reason))
+        return;
+    why_add_text(pod, WHY_BLOCKS, why_pod_reference(pod), reason);
+    why_help(pod, "make them smaller, or raise cache.maxNamespaceBytes of claimguard; then wait "
+                  "for half an hour, or restart claimguard");
+}
+
+/* ---- policies about a claim's class, and a driver ---- */
+
+/* A claim that names a class; else the pod. */
+static struct object_reference with_class(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (claim_volume_attributes_class(pod->claims[i].who.claim) != NULL)
+            return why_claim_reference(&pod->claims[i]);
+    return why_pod_reference(pod);
+}
+
+void why_attributes_class(struct why_pod *pod)
+{
+    struct verdict verdict;
+    struct object_reference reference = with_class(pod);
+
+    volume_attributes_class.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
+    pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
+    if (code_is_rejection(verdict.code) && why_knows(pod, KIND_VOLUME_ATTRIBUTES_CLASS)) {
+        why_add_text(pod, effect_of(pod, &volume_attributes_class, WHY_BLOCKS), reference,
+                     verdict_message(&verdict, pod->arena));
+        why_help(pod, "create the VolumeAttributesClass, or delete the claim, and create it with "
+                      "one that exists for its driver");
+    }
+    for (size_t i = 0; i < verdict.warning_count; i++)
+        why_add_text(pod, WHY_NORMAL, reference, verdict.warnings[i].text);
+}
+
+void why_driver_mode(struct why_pod *pod)
+{
+    struct verdict verdict;
+
+    csi_volumes.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
+    pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
+    if (!code_is_rejection(verdict.code) || !why_knows(pod, KIND_CSI_DRIVER))
+        return;
+    struct object_reference reference = why_pod_reference(pod);
+    for (size_t i = verdict.awaited_count; i-- > 0;)
+        if (verdict.awaited[i].kind == KIND_CSI_DRIVER)
+            reference = verdict.awaited[i];
+    why_add_text(pod, effect_of(pod, &csi_volumes, WHY_BLOCKS), reference,
+                 verdict_message(&verdict, pod->arena));
+    why_help(pod, "install the driver, with a CSIDriver whose volumeLifecycleModes have the mode, "
+                  "or correct the driver's name in the pod");
+}
+
+/* ---- claims that other pods hold ---- */
+
+/* The claim of a conflict, as it was gathered. */
+static const struct why_claim *find_claim(const struct why_pod *pod, const struct claim *claim)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].who.claim == claim)
+            return &pod->claims[i];
+    return NULL;
+}
+
+/* "claim shop/data is in use by pod shop/db-0 on node-1": the conflicts from `begin` on that are of
+ * one claim. *end: behind the last of them. */
+static struct slice describe_conflicts(const struct conflicts *conflicts, size_t begin, size_t *end,
+                                       struct arena *arena)
+{
+    const struct claim *claim = conflicts->items[begin].claim;
+    struct slice text = SLICE("");
+    size_t shown = 0;
+    bool ok = true;
+
+    for (*end = begin; ok && *end < conflicts->count && conflicts->items[*end].claim == claim;
+         (*end)++) {
+        struct slice one = shown == WHY_NAMES_SHOWN_MAX
+                               ? SLICE("")
+                               : conflict_describe(&conflicts->items[*end], arena);
+        shown += one.len != 0 ? 1 : 0;
+        ok = one.ptr != NULL &&
+             (one.len == 0 || ((text.len == 0 || arena_append(arena, &text, SLICE("; "))) &&
+                               arena_append(arena, &text, one)));
+    }
+    if (ok && *end - begin > shown)
+        return arena_printf(arena, "%.*s; and %zu more", SLICE_ARG(text), *end - begin - shown);
+    return ok ? text : (struct slice){NULL, 0};
+}
+
+/* Whether the whole pod could continue if pods were evicted, and which. */
+static void help_by_preemption(struct why_pod *pod)
+{
+    struct verdict verdict;
+
+    if (pod->stage != WHY_SCHEDULING)
+        return;
+    policy_prefilter(&pod->view, &pod->object, pod->arena, &verdict);
+    for (size_t i = 0; i < verdict.victim_count && i < WHY_NAMES_SHOWN_MAX; i++)
+        why_help(pod,
+                 "preemption: its priority %lld is higher than that of pod %.*s/%.*s (%lld), which "
+                 "is evicted",
+                 (long long)pod->object.priority, POD_ARG(verdict.victims[i]),
+                 (long long)verdict.victims[i]->priority);
+}
+
+void why_in_use(struct why_pod *pod)
+{
+    struct conflicts conflicts = {.count = 0};
+
+    if (!conflicts_find(&pod->view, &pod->object, pod->arena, &conflicts)) {
+        pod->has_failed = true;
+        return;
+    }
+    for (size_t begin = 0, end; begin < conflicts.count; begin = end) {
+        const struct why_claim *claim = find_claim(pod, conflicts.items[begin].claim);
+        struct slice text = describe_conflicts(&conflicts, begin, &end, pod->arena);
+        if (claim == NULL || text.ptr == NULL) {
+            pod->has_failed = true;
+            return;
+        }
+        why_add_text(pod, WHY_BLOCKS, why_claim_reference(claim), text);
+        why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
+        help_by_preemption(pod);
+    }
+}
+
+void why_locked(struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice uid, name;
+
+    if (!claim->who.claim->exists || !who_lock(&claim->who, &uid, &name) ||
+        uid_is(&pod->pod->uid, uid))
+        return;
+    const struct pod *locker = who_locker(&claim->who);
+    if (locker != NULL && pod_holds(locker)) /* that is why it is in use */
+        return;
+    bool is_gone = locker == NULL || locker->is_terminal;
+    why_add(pod, is_gone ? WHY_NORMAL : WHY_BLOCKS, why_claim_reference(claim),
+            "claim %.*s/%.*s is locked for pod %.*s (claimguard.io/holder)", CLAIM_ARG(claim),
+            SLICE_ARG(name));
+    if (is_gone)
+        why_help(pod, "claimguard takes the lock over: that pod is gone, or has ended");
+    else
+        why_help(pod, "wait until pod %.*s is bound, or delete it", SLICE_ARG(name));
+}
+
+/* ---- policies about nodes ---- */
+
+/* Flags the nodes that the policy rejects; *reason: the first one's. NULL: no memory. */
+static bool *reject_by(struct why_pod *pod, const struct policy *policy, struct verdict *verdict,
+                       struct slice *reason)
+{
+    bool *rejected = why_flags(pod);
+
+    *reason = SLICE("");
+    policy->prefilter(&pod->view, &pod->object, pod->arena, verdict);
+    pod->has_failed = pod->has_failed || verdict->code == CODE_ERROR;
+    if (rejected == NULL || code_is_rejection(verdict->code) || verdict->nodes == NULL)
+        return rejected;
+    for (size_t i = 0; i < pod->node_count; i++) {
+        struct slice why;
+        rejected[i] = policy_filter(verdict, pod->nodes[i].name, pod->arena, &why) != NULL;
+        pod->has_failed = pod->has_failed || (rejected[i] && why.ptr == NULL);
+        if (rejected[i] && reason->len == 0)
+            *reason = why;
+    }
+    return rejected;
+}
+
+/* Whether the policy is about the claim, and pods have it. */
+static bool is_elsewhere(const struct why_pod *pod, size_t i)
+{
+    const struct who_claim *claim = &pod->claims[i].who;
+
+    return claim->assigned_count != pod_is_assigned(pod->pod) &&
+           read_write_once_judges(&pod->view, &pod->object, i, claim->claim);
+}
+
+/* Whether the policy's reason names the claim; false also without memory. */
+static bool is_named(const struct why_pod *pod, size_t i, struct slice reason)
+{
+    const struct why_claim *claim = &pod->claims[i];
+    struct slice text = arena_printf(pod->arena, "claim %.*s/%.*s (", CLAIM_ARG(claim));
+
+    return text.len != 0 && slice_has(reason, text);
+}
+
+void why_elsewhere(struct why_pod *pod)
+{
+    struct verdict verdict;
+    struct slice reason;
+    const bool *rejected = reject_by(pod, &read_write_once, &verdict, &reason);
+    struct object_reference reference = why_pod_reference(pod);
+
+    if (rejected == NULL)
+        return;
+    struct slice passing = why_node_names(pod, rejected, false);
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (is_elsewhere(pod, i) && is_named(pod, i, reason)) {
+            reference = why_claim_reference(&pod->claims[i]);
+            break;
+        }
+    if (!why_add_nodes(pod, effect_of(pod, &read_write_once, WHY_NARROWS), rejected, reference,
+                       "%.*s: the volume is for one node at a time", SLICE_ARG(reason)))
+        return;
+    if (passing.len != 0)
+        why_help(pod, "the pod can share the volume on %.*s: make room there", SLICE_ARG(passing));
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (is_elsewhere(pod, i))
+            why_help_all(pod, who_freed_by(&pod->claims[i].who, false, pod->texts));
+}
+
+void why_not_registered(struct why_pod *pod)
+{
+    struct verdict verdict;
+    struct slice reason;
+    const bool *rejected = reject_by(pod, &csi_volumes, &verdict, &reason);
+    struct object_reference reference = why_pod_reference(pod);
+
+    if (rejected == NULL || !why_knows(pod, KIND_CSI_NODE))
+        return;
+    struct slice names = why_node_names(pod, rejected, true);
+    for (size_t i = verdict.awaited_count; i-- > 0;)
+        if (verdict.awaited[i].kind == KIND_CSI_NODE) /* a driver on nodes */
+            reference =
+                (struct object_reference){.kind = KIND_CSI_DRIVER, .name = verdict.awaited[i].name};
+    if (!why_add_nodes(pod, effect_of(pod, &csi_volumes, WHY_NARROWS), rejected, reference,
+                       "%.*s (%.*s)", SLICE_ARG(reason), SLICE_ARG(names)))
+        return;
+    why_help(pod, "does the driver's DaemonSet run there? This lists the drivers of each node");
+    why_command(pod, ADVICE_SEE_DRIVERS, &(const struct advice_words){.count = {"", 0}});
+}
+
+/* ---- deferrals ---- */
+
+void why_deferral(struct why_pod *pod)
+{
+    const struct pod_mounts *mounts = pod->object.mounts;
+
+    for (uint32_t i = 0; mounts != NULL && i < mounts->volume_count; i++) {
+        struct decision decision;
+        defer_decide(&pod->view, &pod->object, &mounts->volumes[i], &decision);
+        if (decision.entry == NULL || decision.rule < RULE_VOLUME_MODE ||
+            decision.rule >= RULE_COUNT || decision.is_undecided)
+            continue;
+        struct slice reason = defer_reason(&pod->object, &decision, pod->arena);
+        if (reason.ptr == NULL) {
+            pod->has_failed = true;
+            return;
+        }
+        why_add(pod, WHY_NORMAL, why_pod_reference(pod),
+                "volume %.*s is not deferred (DeferFSMount): %.*s",
+                SLICE_ARG(mounts->volumes[i].name), SLICE_ARG(reason));
+        why_help(pod, "the node mounts it; docs/deferfsmount.md says what each rule asks for");
+    }
+}

@@ -1,0 +1,188 @@
+#include "policy/volume.h"
+
+#include "cache/objects/label_selector.h"
+#include "cache/objects/objects.h"
+
+/* ---- the volume that a claim is bound to ---- */
+
+/* Whether the volume's claimRef names the claim. */
+static bool names_claim(const struct resource *volume, const struct claim *claim)
+{
+    return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE), name_text(claim->ns)) &&
+           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim_name(claim));
+}
+
+/* volume: of the name that the claim has; NULL: there is none. */
+static enum volume_state find_state(const struct resource *volume, const struct claim *claim,
+                                    struct slice claim_uid)
+{
+    bool is_named = volume != NULL && names_claim(volume, claim);
+    enum claim_phase phase = claim_phase(claim);
+
+    if (is_named && claim_uid.len != 0 && !uid_is(&claim->uid, claim_uid))
+        return VOLUME_OF_EARLIER; /* such a claim is Lost, too */
+    if (phase == CLAIM_LOST)
+        return VOLUME_LOST;
+    if (!claim_has_volume(claim))
+        return VOLUME_UNBOUND;
+    if (volume == NULL)
+        return VOLUME_UNKNOWN;
+    /* the phase is written last: kube-scheduler binds a pod before it says Bound */
+    bool is_bound = is_named || (resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0 &&
+                                 phase == CLAIM_BOUND);
+    return is_bound ? VOLUME_BOUND : VOLUME_OF_ANOTHER;
+}
+
+enum volume_state volume_state_of(const struct cluster *cluster, const struct claim *claim,
+                                  struct slice claim_uid)
+{
+    return claim->exists ? find_state(cluster_find_volume(cluster, claim), claim, claim_uid)
+                         : VOLUME_UNBOUND;
+}
+
+const struct resource *volume_of(const struct cluster *cluster, const struct claim *claim)
+{
+    const struct resource *volume = claim->exists ? cluster_find_volume(cluster, claim) : NULL;
+
+    return volume != NULL && find_state(volume, claim, SLICE("")) == VOLUME_BOUND ? volume : NULL;
+}
+
+/* ---- its driver ---- */
+
+struct slice volume_driver(const struct resource *volume)
+{
+    struct slice driver = resource_attribute(volume, VOLUME_DRIVER);
+
+    return driver.len != 0 ? driver : in_tree_driver(resource_attribute(volume, VOLUME_IN_TREE));
+}
+
+struct slice volume_provisioner(const struct cluster *cluster, const struct claim *claim,
+                                struct slice *plugin)
+{
+    const struct resource *class =
+        cluster_find_resource(cluster, KIND_STORAGE_CLASS, name_slice(claim_storage_class(claim)));
+    struct slice provisioner =
+        class == NULL ? SLICE("") : resource_attribute(class, STORAGE_CLASS_PROVISIONER);
+    struct slice driver = in_tree_driver(provisioner);
+
+    if (plugin != NULL)
+        *plugin = driver.len != 0 ? provisioner : SLICE("");
+    return driver.len != 0 ? driver : provisioner;
+}
+
+struct slice volume_driver_of(const struct cluster *cluster, const struct claim *claim)
+{
+    const struct resource *volume = volume_of(cluster, claim);
+
+    if (volume != NULL)
+        return volume_driver(volume);
+    return claim_has_volume(claim) ? SLICE("") : volume_provisioner(cluster, claim, NULL);
+}
+
+/* ---- where it is attached ---- */
+
+/* By the CSIDriver of that name; without one, `otherwise`. */
+static enum attachment driver_attachment(const struct cluster *cluster, struct slice name,
+                                         enum attachment otherwise)
+{
+    const struct resource *driver = cluster_find_resource(cluster, KIND_CSI_DRIVER, name);
+
+    if (driver == NULL)
+        return otherwise;
+    return (resource_number(driver) & CSI_DRIVER_DOES_NOT_ATTACH) != 0 ? ATTACHMENT_NO
+                                                                       : ATTACHMENT_YES;
+}
+
+enum attachment volume_attachment(const struct cluster *cluster, const struct resource *volume,
+                                  bool knows_drivers)
+{
+    struct slice driver = volume_driver(volume);
+
+    if (driver.len != 0)
+        return driver_attachment(cluster, driver,
+                                 knows_drivers ? ATTACHMENT_YES : ATTACHMENT_UNKNOWN);
+    return resource_attribute(volume, VOLUME_IN_TREE).len != 0 ? ATTACHMENT_YES : ATTACHMENT_NO;
+}
+
+enum attachment volume_attachment_of(const struct cluster *cluster, const struct claim *claim,
+                                     bool knows_drivers)
+{
+    const struct resource *volume = volume_of(cluster, claim);
+
+    return volume != NULL ? volume_attachment(cluster, volume, knows_drivers)
+                          : driver_attachment(cluster, volume_provisioner(cluster, claim, NULL),
+                                              ATTACHMENT_UNKNOWN);
+}
+
+bool volume_is_on_one_node(const struct cluster *cluster, const struct resource *volume)
+{
+    return volume_is_for_one_node(volume) &&
+           volume_attachment(cluster, volume, true) == ATTACHMENT_YES;
+}
+
+/* ---- the volumes that an unbound claim may be bound to ---- */
+
+/* As IsVolumeBoundToClaim: without a UID, the user has chosen the claim. No name has a '/'. */
+static bool is_kept_for(struct slice kept_for, const struct claim *claim)
+{
+    struct slice ns = slice_cut(&kept_for, '/'), name = slice_cut(&kept_for, '/'), uid = kept_for;
+
+    return slice_equal(ns, name_text(claim->ns)) && slice_equal(name, claim_name(claim)) &&
+           (uid.len == 0 || uid_is(&claim->uid, uid));
+}
+
+/* Whether the claim, which is not bound, may be bound to volumes of that shape, which are
+ * Available, and not being deleted: field by field as FindMatchingVolume
+ * (k8s.io/component-helpers/storage/volume), by which kube-scheduler and the PersistentVolume
+ * controller choose one. The volume's nodeAffinity does not count: which nodes it allows,
+ * kube-scheduler checks. */
+static bool matches(const struct claim *claim, const struct resource_shape_key *volume)
+{
+    static const struct claim_rare none;
+    const struct claim_rare *rare = claim->rare.step == 0 ? &none : claim_rare_at(claim->rare);
+    const struct name *kept_for = volume->attributes[VOLUME_KEPT_FOR];
+    unsigned access_modes = (unsigned)(volume->number >> VOLUME_ACCESS_SHIFT);
+    struct slice storage_class, attributes_class;
+
+    volume_offer_classes(name_slice(volume->attributes[VOLUME_OFFER]), &storage_class,
+                         &attributes_class);
+    if (volume->capacity < rare->requested ||
+        ((volume->number & VOLUME_IS_BLOCK) != 0) != claim->is_block ||
+        !slice_equal(attributes_class, name_slice(claim_volume_attributes_class(claim))))
+        return false;
+    if (kept_for != NULL)
+        return is_kept_for(name_slice(kept_for), claim);
+    return slice_equal(storage_class, name_slice(claim_storage_class(claim))) &&
+           (rare->access_modes & ~access_modes) == 0 &&
+           (rare->selector == NULL ||
+            selector_matches(name_slice(rare->selector),
+                             name_slice(volume->attributes[VOLUME_LABELS]), SLICE("")));
+}
+
+bool volume_offers_fit(const struct cluster *cluster, const struct claim *claim)
+{
+    const struct resource_shape *shape = cluster->offers;
+
+    while (shape != NULL && !matches(claim, &shape->key))
+        shape = shape->next_offer;
+    return shape != NULL;
+}
+
+bool volume_offer_fits(const struct resource *volume, const struct claim *claim)
+{
+    return resource_attribute(volume, VOLUME_OFFER).len != 0 &&
+           matches(claim, &resource_shape_at(volume->shape)->key);
+}
+
+bool volume_offers_other_class(const struct cluster *cluster, const struct claim *claim,
+                               struct slice *class)
+{
+    const struct resource *volume = cluster_find_volume(cluster, claim);
+    struct slice storage_class;
+
+    if (volume == NULL || resource_attribute(volume, VOLUME_OFFER).len == 0 ||
+        resource_attribute(volume, VOLUME_KEPT_FOR).len != 0)
+        return false;
+    volume_offer_classes(resource_attribute(volume, VOLUME_OFFER), &storage_class, class);
+    return !slice_equal(*class, name_slice(claim_volume_attributes_class(claim)));
+}
