@@ -331,6 +331,16 @@ static void learn_replaced(struct cluster *cluster, const struct object *object,
                         true, asked_ns);
 }
 
+/* Whether the object is a claim that the watch has not reported. former: the UID of the one that is
+ * known; empty: none. */
+static bool is_ahead(const struct object *object, const void *record, struct slice former)
+{
+    const struct claim *claim = record;
+
+    return object->kind == KIND_CLAIM &&
+           (!slice_equal(former, object->meta.uid) || claim->is_ahead);
+}
+
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
                   uint64_t asked_ns, struct error *err)
 {
@@ -347,10 +357,13 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
     bool stays_listed =
         is_refuting || cluster->lists[kind].is_whole || know(cluster, kind, record).is_listed;
     struct slice former = known_uid(cluster, object, text);
+    bool will_be_ahead = !is_refuting && is_ahead(object, record, former);
     if (object_apply(cluster, object, asked_ns, err) < 0)
         return err->code;
     learn_replaced(cluster, object, former, asked_ns);
     record = find_record(cluster, kind, meta->ns, meta->name);
+    if (will_be_ahead && record != NULL)
+        ((struct claim *)record)->is_ahead = true;
     if (!stays_listed && record != NULL) /* at the end of the list, its version decides */
         put_mark(kind, record, cluster_list_mark(cluster, kind) - 1);
     return 0;

@@ -277,6 +277,7 @@ static void put_claim(struct cluster *cluster, struct claim *claim,
     claim->listed = cluster_list_mark(cluster, KIND_CLAIM) & LISTED_MAX;
     claim->is_rwop = object->is_rwop;
     claim->is_block = slice_equal(object->volume_mode, SLICE("Block"));
+    claim->is_ahead = false; /* cluster_learn says else */
     claim->is_deleting = object->meta.deletion_timestamp.len != 0;
     claim->is_volume_provisioned = is_provisioned_name(object);
     claim->version = version_of(object->meta.resource_version);

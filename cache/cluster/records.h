@@ -82,6 +82,7 @@ struct claim {
     bool exists : 1;               /* a PersistentVolumeClaim was seen */
     bool is_rwop : 1;              /* ReadWriteOncePod */
     bool is_deleting : 1;
+    bool is_ahead : 1; /* only GETs have reported it: the watch may still report what was before */
     bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as external-provisioner names it */
     bool is_block : 1;              /* volumeMode Block */
     uint16_t name_len;

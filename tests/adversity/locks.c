@@ -176,6 +176,77 @@ static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
     guard_stop(&guard);
 }
 
+/* ---- the lock of a claim that is gone: its pod, which may still be bound, uses the next one ----
+ */
+
+/* a's claim, which another claimguard has locked for it, is deleted and created again. */
+static void put_next_claim(struct guard *guard)
+{
+    put_pair(NULL);
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(guard, annotation);
+    api_remove("persistentvolumeclaims", "default", "data");
+    put_claim("data");
+    put_claim("behind");
+    AWAIT(guard_metric(guard, "claimguard_cache_objects{resource=\"persistentvolumeclaims\"}") == 2,
+          "the watch has reported all that");
+}
+
+static void the_lock_of_a_claim_that_is_gone_counts_while_its_pod_is_bound(void)
+{
+    struct guard guard;
+
+    put_next_claim(&guard);
+    api_hold("pods");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    check(!bind_succeeds(&guard, "b", "node-2") && node_of("b")[0] == '\0', "the claim is a's");
+    guard_stop(&guard);
+}
+
+static void the_lock_of_a_claim_that_is_gone_is_respected_for_its_time(void)
+{
+    struct guard guard;
+
+    put_next_claim(&guard);
+    check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding a");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    check(bind_succeeds(&guard, "b", "node-2"), "a is fenced");
+    check(api_count("PATCH", "claimguard.io/fenced") == 1, "once");
+    guard_stop(&guard);
+}
+
+static void the_lock_of_a_claim_that_is_gone_ends_with_its_pod(void)
+{
+    struct guard guard;
+
+    put_next_claim(&guard);
+    api_hold("pods");
+    api_remove("pods", "default", "a");
+    check(bind_succeeds(&guard, "b", "node-2"), "the claim is nobody's");
+    guard_stop(&guard);
+}
+
+/* The watch of claims has reported neither that the former claim was locked nor that it is gone. */
+static void a_claim_that_the_watch_has_not_reported_is_not_locked(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    guard_start(&guard, annotation);
+    api_hold("persistentvolumeclaims");
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    api_remove("persistentvolumeclaims", "default", "data");
+    put_claim("data");
+    api_hold("pods");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    check(!bind_succeeds(&guard, "b", "node-2") && node_of("b")[0] == '\0', "the claim is a's");
+    api_release("pods");
+    api_release("persistentvolumeclaims");
+    api_remove("pods", "default", "a");
+    AWAIT(bind_succeeds(&guard, "b", "node-2"), "all is reported");
+    guard_stop(&guard);
+}
+
 /* ---- a pod's own lock, taken again: the version before it must not be valid any more ---- */
 
 /* b has fenced a, which has been pending for long, and is about to lock the claim; in between, a is
@@ -390,6 +461,10 @@ int main(int argc, char **argv)
         SCENARIO(a_lock_with_texts_that_are_too_long_is_not_remembered),
         SCENARIO(only_locks_that_were_taken_are_given_back),
         SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),
+        SCENARIO(the_lock_of_a_claim_that_is_gone_counts_while_its_pod_is_bound),
+        SCENARIO(the_lock_of_a_claim_that_is_gone_is_respected_for_its_time),
+        SCENARIO(the_lock_of_a_claim_that_is_gone_ends_with_its_pod),
+        SCENARIO(a_claim_that_the_watch_has_not_reported_is_not_locked),
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),
         SCENARIO(a_start_changes_no_pod_that_is_being_bound),

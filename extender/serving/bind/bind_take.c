@@ -326,6 +326,7 @@ static int list_locks(struct binding *binding, const struct pod_object *pod, str
                              SLICE_ARG(pod->meta.name), LOCKED_CLAIMS_MAX);
         char uid[UID_TEXT_BYTES];
         struct locked_claim *locked = &locks->claims[locks->claim_count++];
+        locked->is_ahead = claim->is_ahead;
         locked->name = arena_copy(binding->call.arena, claim_name(claim));
         locked->uid = arena_copy(binding->call.arena, uid_text(&claim->uid, uid));
         if (locked->name.ptr == NULL || locked->uid.ptr == NULL)

@@ -11,6 +11,8 @@
 #define ADMITTED  CLAIM_ADMITTED_ANNOTATION
 #define FENCED    "claimguard.io/fenced"
 
+enum { WATCH_WAIT_MS = 500, WATCH_POLL_MS = 10 };
+
 /* ---- requests about claims and pods ---- */
 
 /* What is read of a claim or a pod. Texts lie in the arena of the call. */
@@ -243,6 +245,23 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
     return fence_holder(locks, claim, uid, name, err);
 }
 
+/* The lock of a claim; of one that has none, the last one of the claim that had its name before. */
+static struct remote lock_of(const struct claim_locks *locks, struct slice claim,
+                             const struct remote *found)
+{
+    const struct bind_call *call = locks->call;
+    struct remote lock = *found;
+
+    if (found->holder.len == 0) {
+        struct former_lock former =
+            seen_locks_former(call->state, call->request->pod.ns, claim, call->arena);
+        lock.holder = former.holder;
+        lock.admitted = former.admitted;
+        lock.locked_at = former.locked_at;
+    }
+    return lock;
+}
+
 /* ---- our own locks ---- */
 
 static const char *admitted_part(const struct claim_locks *locks, const struct remote *found,
@@ -318,6 +337,31 @@ static int lock_removed(struct error *err, const struct claim_locks *locks, stru
                      SLICE_ARG(locks->call->request->pod.ns), SLICE_ARG(claim));
 }
 
+/* Whether the watch has reported the claim by now, or does so soon: usually it is a moment later
+ * than the GET. */
+static bool is_reported(const struct claim_locks *locks, struct locked_claim *locked)
+{
+    const struct bind_call *call = locks->call;
+    const struct timespec pause = {.tv_nsec = WATCH_POLL_MS * NS_PER_MS};
+
+    for (int ms = 0; locked->is_ahead && ms < WATCH_WAIT_MS; ms += WATCH_POLL_MS) {
+        (void)nanosleep(&pause, NULL);
+        SCOPED_READ_LOCK(&call->state->lock);
+        const struct claim *claim =
+            cluster_find_claim(&call->state->cluster, call->request->pod.ns, locked->name);
+        locked->is_ahead = claim != NULL && claim->is_ahead;
+    }
+    return !locked->is_ahead;
+}
+
+static int lock_unknown(struct error *err, const struct claim_locks *locks, struct slice claim)
+{
+    return error_set(err, ERROR_INVALID,
+                     "claim %.*s/%.*s is new, and the watch of claims has not reported it yet: it "
+                     "is not known which pod had the claim of that name before",
+                     SLICE_ARG(locks->call->request->pod.ns), SLICE_ARG(claim));
+}
+
 /* What was decided was about another claim of that name: it had no owner, for example. */
 static int claim_replaced(struct error *err, struct claim_locks *locks, struct slice claim)
 {
@@ -344,7 +388,10 @@ static int lock_claim(struct claim_locks *locks, struct locked_claim *locked, st
                                         with it: another pod may get the next claim of its name */
             return error_set(err, ERROR_INVALID, "persistentvolumeclaim \"%.*s\" is being deleted",
                              SLICE_ARG(claim));
-        if (evaluate_lock(locks, claim, &found, err) < 0)
+        if (found.holder.len == 0 && !is_reported(locks, locked))
+            return lock_unknown(err, locks, claim);
+        struct remote lock = lock_of(locks, claim, &found);
+        if (evaluate_lock(locks, claim, &lock, err) < 0)
             return err->code;
         bool was_ours = is_ours(locks, found.holder);
         struct slice body = lock_patch(locks, &found, was_ours);

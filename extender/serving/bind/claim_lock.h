@@ -35,6 +35,12 @@
  * seen by the watches, too (extender/serving/live/seen_locks.h). How long a lock was seen is not
  * kept over a restart: no clock of the API server's, or of another machine's, may decide.
  *
+ * A claim may be deleted while the Binding of the pod that has locked it is on its way: the API
+ * server keeps a claim only for pods that are bound. The lock goes, too, and the pod uses the next
+ * claim of that name. So the last lock of a claim that is gone counts for the next one
+ * (seen_locks), and one that the watch has not reported yet is not locked: the watch reports
+ * deletions in their order. A claimguard that has started since then knows nothing of this.
+ *
  * Threads: any; it blocks on the API server, until the deadline of the bind.
  */
 #ifndef EXTENDER_SERVING_BIND_CLAIM_LOCK_H
@@ -53,7 +59,8 @@ struct locked_claim {
     struct slice name; /* first: they are sorted by it */
     struct slice uid;  /* of the claim that was decided about */
     struct slice version;
-    bool is_kept; /* for a Binding that was admitted: not to be released */
+    bool is_ahead; /* the watch has not reported it: what was locked before is not known */
+    bool is_kept;  /* for a Binding that was admitted: not to be released */
 };
 
 struct claim_locks {

@@ -77,6 +77,8 @@ static void changed(void *context, enum watch_change change, const struct object
     }
     if (object->kind == KIND_CLAIM && change == CHANGE_PUT)
         seen_locks_see_claim(state, &object->claim);
+    if (object->kind == KIND_CLAIM && change == CHANGE_DELETE)
+        seen_locks_see_claim_gone(state, &object->claim);
     if (is_gone_pod || object->kind == KIND_CLAIM || object->kind == KIND_CSI_DRIVER ||
         object->kind == KIND_STORAGE_CLASS || object->kind == KIND_VOLUME_ATTRIBUTES_CLASS)
         requeue(state, (struct object_reference){object->kind, meta->ns, meta->name, meta->uid});

@@ -3,13 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_BYTES_MAX = 1024 };
+/* WRITTEN: what a claimguard writes beside the holder. */
+enum { KEY_BYTES_MAX = 1024, WRITTEN_BYTES_MAX = 64 };
 
 struct seen_lock {
     uint64_t since_ns;
-    uint64_t there_ns;  /* when the pod of the lock was known to be there; 0: never */
-    uint64_t last_ns;   /* of passed: when the last Binding was let pass; 0: none was */
-    uint64_t locked_at; /* of passed: version of the latest lock that was seen; 0: none */
+    uint64_t there_ns;         /* when the pod of the lock was known to be there; 0: never */
+    uint64_t last_ns;          /* of passed: when the last Binding was let pass; 0: none was */
+    uint64_t locked_at;        /* of passed: version of the latest lock that was seen; 0: none */
+    struct former_lock former; /* of former: it lies behind the key */
     UT_hash_handle hh;
     char key[];
 };
@@ -40,10 +42,10 @@ static struct seen_lock *append(struct seen_lock **table, struct seen_lock *lock
     return NULL;
 }
 
-/* NULL: no memory. */
-static struct seen_lock *add(struct seen_lock **table, struct slice key)
+/* With room for more_len bytes behind its key. NULL: no memory. */
+static struct seen_lock *add(struct seen_lock **table, struct slice key, size_t more_len)
 {
-    struct seen_lock *lock = calloc(1, sizeof *lock + key.len);
+    struct seen_lock *lock = calloc(1, sizeof *lock + key.len + more_len);
 
     if (lock == NULL)
         return NULL;
@@ -91,7 +93,7 @@ static struct seen_lock *get_or_add(struct seen_lock **table, struct slice key)
     if (lock != NULL)
         return lock;
     make_room(table, key);
-    return add(table, key);
+    return add(table, key, 0);
 }
 
 void seen_locks_dispose(struct seen_locks *seen)
@@ -100,6 +102,8 @@ void seen_locks_dispose(struct seen_locks *seen)
         forget(&seen->first, seen->first);
     while (seen->passed != NULL)
         forget(&seen->passed, seen->passed);
+    while (seen->former != NULL)
+        forget(&seen->former, seen->former);
 }
 
 /* ---- keys ---- */
@@ -269,4 +273,75 @@ void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gon
     changed = find(seen->passed, key);
     if (changed != NULL)
         forget(&seen->passed, changed);
+}
+
+/* ---- claims that are gone ---- */
+
+/* NAMESPACE/CLAIM, in a buffer; {NULL, 0}: no claimguard has locked such a claim. */
+static struct slice claim_key(struct slice ns, struct slice claim, char buffer[KEY_BYTES_MAX])
+{
+    int len = snprintf(buffer, KEY_BYTES_MAX, "%.*s/%.*s", SLICE_ARG(ns), SLICE_ARG(claim));
+
+    return len < 0 || len >= KEY_BYTES_MAX ? (struct slice){NULL, 0}
+                                           : (struct slice){buffer, (size_t)len};
+}
+
+/* The text, at *end, which moves behind it. */
+static struct slice put_text(char **end, struct slice text)
+{
+    struct slice put = {*end, text.len};
+
+    if (text.len != 0)
+        memcpy(*end, text.ptr, text.len);
+    *end += text.len;
+    return put;
+}
+
+static void put_former(struct seen_lock **table, struct slice key, const struct claim_object *claim)
+{
+    struct seen_lock *known = find(*table, key);
+
+    if (known != NULL)
+        forget(table, known);
+    make_room(table, key);
+    struct seen_lock *lock =
+        add(table, key, claim->holder.len + claim->admitted.len + claim->locked_at.len);
+    if (lock == NULL)
+        return;
+    char *end = lock->key + key.len;
+    lock->former.holder = put_text(&end, claim->holder);
+    lock->former.admitted = put_text(&end, claim->admitted);
+    lock->former.locked_at = put_text(&end, claim->locked_at);
+}
+
+void seen_locks_see_claim_gone(struct state *state, const struct claim_object *claim)
+{
+    struct object_reference holder = {.kind = KIND_POD, .ns = claim->meta.ns};
+    char buffer[KEY_BYTES_MAX];
+    struct slice key = claim_key(claim->meta.ns, claim->meta.name, buffer);
+
+    if (key.ptr == NULL || !claim_holder_read(claim->holder, &holder.uid, &holder.name) ||
+        claim->admitted.len + claim->locked_at.len > WRITTEN_BYTES_MAX)
+        return;
+    SCOPED_WRITE_LOCK(&state->lock);
+    const struct pod *pod = cluster_find_same_pod(&state->cluster, &holder);
+    if (pod == NULL || !(pod_is_assigned(pod) || pod->is_terminal))
+        put_former(&state->seen_locks->former, key, claim);
+}
+
+struct former_lock seen_locks_former(struct state *state, struct slice ns, struct slice claim,
+                                     struct arena *arena)
+{
+    struct former_lock former = {.holder = {NULL, 0}};
+    char buffer[KEY_BYTES_MAX];
+    struct slice key = claim_key(ns, claim, buffer);
+
+    SCOPED_READ_LOCK(&state->lock);
+    const struct seen_lock *lock = key.ptr == NULL ? NULL : find(state->seen_locks->former, key);
+    if (lock == NULL)
+        return former;
+    former.holder = arena_copy(arena, lock->former.holder);
+    former.admitted = arena_copy(arena, lock->former.admitted);
+    former.locked_at = arena_copy(arena, lock->former.locked_at);
+    return former;
 }

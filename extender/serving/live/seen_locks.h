@@ -6,6 +6,10 @@
  * claimguard's own write, or by a pod that asks for the claim; and it ends with its pod, once that
  * was seen.
  *
+ * And the last locks of claims that are gone, while their pods may still be bound: such a pod uses
+ * the next claim of that name. Those whose pods are known to be bound are not needed: that pod
+ * holds the name.
+ *
  * And the pods whose Bindings may have been applied, since when: if they are tried again and again,
  * and never applied, their claims are kept from other pods without end
  * (extender/serving/bind/give_way.c). What the reviews of other claimguards let pass shows in the
@@ -32,6 +36,7 @@ struct seen_lock;
 struct seen_locks {
     struct seen_lock *first;  /* uthash */
     struct seen_lock *passed; /* the same: pods whose Bindings may be applied */
+    struct seen_lock *former; /* the same: locks of claims that are gone, by NAMESPACE/CLAIM */
 };
 
 /* What the API server answered about the pod of a lock, and when it was asked: a pod may be stored,
@@ -53,6 +58,19 @@ bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_
  * gone: its Bindings are of the past. These take the lock. */
 void seen_locks_see_claim(struct state *state, const struct claim_object *claim);
 void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gone);
+
+/* A claim is gone; it is as the API server had it last. Takes the lock. */
+void seen_locks_see_claim_gone(struct state *state, const struct claim_object *claim);
+
+/* As the annotations of a claim. Texts lie in an arena, or are constants. */
+struct former_lock {
+    struct slice holder, admitted, locked_at;
+};
+
+/* The last lock of the claim that had that name before; empty: none is known, or no memory. Takes
+ * the lock. */
+struct former_lock seen_locks_former(struct state *state, struct slice ns, struct slice claim,
+                                     struct arena *arena);
 
 /* A Binding of the pod, which has a UID, may be applied from now on. Under the lock, for writing.
  */

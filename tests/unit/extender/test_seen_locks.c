@@ -199,3 +199,78 @@ Test(seen_locks, three_namespaces_do_not_make_others_forgotten)
     write_holders("noisy-3", 2);
     cr_expect(is_remembered("quiet", 0), "its lock gets old, and can be taken over");
 }
+
+/* ---- claims that are gone ---- */
+
+static void see_gone(const char *ns, const char *name, const char *holder, const char *locked_at)
+{
+    struct claim_object claim = {.meta = {.ns = slice_of(ns), .name = slice_of(name)},
+                                 .holder = slice_of(holder),
+                                 .admitted = SLICE("true"),
+                                 .locked_at = slice_of(locked_at)};
+
+    seen_locks_see_claim_gone(&state, &claim);
+}
+
+/* "HOLDER ADMITTED LOCKED_AT" of the claim that had that name; "": none. */
+static const char *former_lock(const char *ns, const char *name)
+{
+    static char text[256];
+    struct arena arena;
+
+    arena_init(&arena, 4096);
+    struct former_lock former = seen_locks_former(&state, slice_of(ns), slice_of(name), &arena);
+    (void)snprintf(text, sizeof text, former.holder.len == 0 ? "" : "%.*s %.*s %.*s",
+                   SLICE_ARG(former.holder), SLICE_ARG(former.admitted),
+                   SLICE_ARG(former.locked_at));
+    arena_dispose(&arena);
+    return text;
+}
+
+Test(seen_locks, the_last_lock_of_a_claim_that_is_gone_is_remembered)
+{
+    char long_text[100] = "";
+
+    memset(long_text, '1', sizeof long_text - 1);
+    cluster_init(&state.cluster);
+    see_gone("ns", "c", UID_1 "/p", "7");
+    cr_expect_str_eq(former_lock("ns", "c"), UID_1 "/p true 7");
+    see_gone("ns", "c", "", ""); /* the next one was not locked: p may still be bound */
+    see_gone("ns", "c", "a b/p", "8");
+    see_gone("ns", "c", UID_2 "/p", long_text);
+    cr_expect_str_eq(former_lock("ns", "c"), UID_1 "/p true 7", "no claimguard wrote these");
+    see_gone("ns", "c", UID_2 "/q", "9");
+    cr_expect_str_eq(former_lock("ns", "c"), UID_2 "/q true 9");
+    cr_expect_str_eq(former_lock("ns", "d"), "");
+    cr_expect_str_eq(former_lock("other", "c"), "");
+    cluster_dispose(&state.cluster);
+}
+
+/* It holds the next claim of that name, as the policies know. */
+Test(seen_locks, the_last_lock_of_a_pod_that_is_bound_is_not_needed)
+{
+    struct object object = {.kind = KIND_POD, .pod = {.meta = pod_1, .node = SLICE("node-1")}};
+    struct error err = {0};
+
+    cluster_init(&state.cluster);
+    cr_assert_eq(cluster_apply(&state.cluster, &object, &err), 0);
+    see_gone("ns", "c", UID_1 "/p", "7");
+    cr_expect_str_eq(former_lock("ns", "c"), "");
+    cluster_dispose(&state.cluster);
+}
+
+Test(seen_locks, claims_of_one_namespace_that_are_gone_do_not_make_others_forgotten)
+{
+    char name[32];
+
+    cluster_init(&state.cluster);
+    see_gone("quiet", "c", UID_1 "/p", "7");
+    for (unsigned i = 0; i < 2 * LOCKS_SEEN_MAX; i++) {
+        (void)snprintf(name, sizeof name, "c-%u", i);
+        see_gone("noisy", name, UID_1 "/p", "7");
+    }
+    cr_expect_str_eq(former_lock("quiet", "c"), UID_1 "/p true 7");
+    cr_expect_str_eq(former_lock("noisy", name), UID_1 "/p true 7");
+    cr_expect_str_eq(former_lock("noisy", "c-0"), "", "it has its share");
+    cluster_dispose(&state.cluster);
+}
