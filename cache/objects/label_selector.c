@@ -74,7 +74,8 @@ static bool sort_lines(struct pull *json, struct arena *arena, struct slice *tex
             return pull_problem(json, pull_too_big);
         lines[count++] = line;
     }
-    qsort(lines, count, sizeof *lines, compare_lines);
+    if (lines != NULL)
+        qsort(lines, count, sizeof *lines, compare_lines);
     for (size_t i = 0; i < count; i++)
         if (!append(json, arena, &sorted, "\n", lines[i]))
             return false;
