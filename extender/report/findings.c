@@ -47,19 +47,17 @@ static void put_rule(const struct rule *rule, struct buf *out)
     buf_printf(out, "## %s: %s\n\nLevel: %s.\n\n", rule->code, rule->title,
                level_text(rule->level));
     if (rule->what != NULL)
-        buf_printf(out, "**When.**\n%s\n\n", rule->what);
-    buf_printf(out, "**Why.**\n%s\n\n**What to do.**\n%s\n", rule->why, rule->mend);
+        buf_printf(out, "**When.**\n%s\n\n**Why.**\n", rule->what);
+    buf_printf(out, "%s\n\n**What to do.**\n%s\n", rule->why, rule->mend);
     if (rule->link != NULL)
         buf_printf(out, "\n<%s>\n", rule->link);
 }
 
 static void put_rules(const struct rule *rules, struct buf *out)
 {
-    buf_put(out, SLICE("| code | level | finding |\n|---|---|---|\n"));
-    for (const struct rule *rule = rules; rule->code != NULL; rule++)
-        buf_printf(out, "| %s | %s | %s |\n", rule->code, level_text(rule->level), rule->title);
     for (const struct rule *rule = rules; rule->code != NULL; rule++) {
-        buf_put(out, SLICE("\n"));
+        if (rule != rules)
+            buf_put(out, SLICE("\n"));
         put_rule(rule, out);
     }
 }
