@@ -55,9 +55,11 @@ static void put_rule(const struct rule *rule, struct buf *out)
 
 static void put_rules(const struct rule *rules, struct buf *out)
 {
+    buf_put(out, SLICE("| code | level | finding |\n|---|---|---|\n"));
+    for (const struct rule *rule = rules; rule->code != NULL; rule++)
+        buf_printf(out, "| %s | %s | %s |\n", rule->code, level_text(rule->level), rule->title);
     for (const struct rule *rule = rules; rule->code != NULL; rule++) {
-        if (rule != rules)
-            buf_put(out, SLICE("\n"));
+        buf_put(out, SLICE("\n"));
         put_rule(rule, out);
     }
 }

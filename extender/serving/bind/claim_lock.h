@@ -39,7 +39,7 @@
  * server keeps a claim only for pods that are bound. The lock goes, too, and the pod uses the next
  * claim of that name. So the last lock of a claim that is gone counts for the next one
  * (seen_locks), and one that the watch has not reported yet is not locked: the watch reports
- * deletions in their order. A claimguard that has started since then knows nothing of this.
+ * deletions in their order. A claimguard that has started since then does not know of it.
  *
  * Threads: any; it blocks on the API server, until the deadline of the bind.
  */
