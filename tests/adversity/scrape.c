@@ -140,7 +140,7 @@ static void check_reasons(const char *page)
 
     const char *row = strstr(docs, title);
     check(row != NULL, "there is a table of reasons");
-    for (row += strlen(title); *row == '|'; row = page_next_line(row))
+    for (row += strlen(title); row != NULL && *row == '|'; row = page_next_line(row))
         for (const char *at = row + 2; *at == '`'; at += strspn(at, " "), documented++) {
             int len = (int)strcspn(++at, "`");
             (void)snprintf(name, sizeof name, "%s%.*s\"", pods, len, at);
