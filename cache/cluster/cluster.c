@@ -338,7 +338,7 @@ static bool is_ahead(const struct object *object, const void *record, struct sli
     const struct claim *claim = record;
 
     return object->kind == KIND_CLAIM &&
-           (!slice_equal(former, object->meta.uid) || claim->is_ahead);
+           (claim == NULL || !slice_equal(former, object->meta.uid) || claim->is_ahead);
 }
 
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,

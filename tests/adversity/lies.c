@@ -301,6 +301,28 @@ static void a_deletion_of_another_pod_without_a_version_frees_no_claim(void)
                             "\"00000000-0000-4000-8000-0000000000ff\"}}}");
 }
 
+/* An object without an identity, of which nothing was known. */
+static void a_claim_without_a_uid_ends_nothing(void)
+{
+    struct guard guard;
+
+    guard_start(&guard, "readWriteOncePod: {claimLock: Annotation}\n");
+    api_hold("pods");
+    put_pod(&(struct test_pod){.name = "p", .claim = "late"});
+    api_fault(&(struct api_fault){
+        .method = "GET",
+        .path = "/persistentvolumeclaims/late",
+        .status = 200,
+        .answer = "{\"kind\":\"PersistentVolumeClaim\",\"apiVersion\":\"v1\",\"metadata\":{"
+                  "\"namespace\":\"default\",\"name\":\"late\",\"resourceVersion\":\"999999\"},"
+                  "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]},\"status\":{\"phase\":"
+                  "\"Bound\"}}"});
+    (void)filter_passes(&guard, "p");
+    check(api_count("GET", "/persistentvolumeclaims/late") != 0, "it was asked about");
+    (void)filter_passes(&guard, "p");
+    guard_stop(&guard); /* it checks that claimguard lives */
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -317,6 +339,7 @@ int main(int argc, char **argv)
         SCENARIO(an_answer_of_older_times_frees_no_claim),
         SCENARIO(a_deletion_that_names_nobody_frees_no_claim),
         SCENARIO(a_deletion_of_another_pod_without_a_version_frees_no_claim),
+        SCENARIO(a_claim_without_a_uid_ends_nothing),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

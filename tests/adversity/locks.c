@@ -179,6 +179,19 @@ static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
 /* ---- the lock of a claim that is gone: its pod, which may still be bound, uses the next one ----
  */
 
+static const char claims_metric[] = "claimguard_cache_objects{resource=\"persistentvolumeclaims\"}";
+
+/* A claim with a whole lock: `more` are annotations. */
+static void put_old_lock(const char *name, const char *pod, const char *more)
+{
+    api_put(
+        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+        "\"%s\",\"annotations\":{\"claimguard.io/holder\":\"%s/%s\",\"claimguard.io/locked-at\":"
+        "\"7\"%s}},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"volumeName\":\"pv-data\"},"
+        "\"status\":{\"phase\":\"Bound\"}}",
+        name, api_text("pods", "default", pod, "metadata.uid"), pod, more);
+}
+
 /* a's claim, which another claimguard has locked for it, is deleted and created again. */
 static void put_next_claim(struct guard *guard)
 {
@@ -188,8 +201,7 @@ static void put_next_claim(struct guard *guard)
     api_remove("persistentvolumeclaims", "default", "data");
     put_claim("data");
     put_claim("behind");
-    AWAIT(guard_metric(guard, "claimguard_cache_objects{resource=\"persistentvolumeclaims\"}") == 2,
-          "the watch has reported all that");
+    AWAIT(guard_metric(guard, claims_metric) == 2, "the watch has reported all that");
 }
 
 static void the_lock_of_a_claim_that_is_gone_counts_while_its_pod_is_bound(void)
@@ -224,6 +236,64 @@ static void the_lock_of_a_claim_that_is_gone_ends_with_its_pod(void)
     api_remove("pods", "default", "a");
     check(bind_succeeds(&guard, "b", "node-2"), "the claim is nobody's");
     guard_stop(&guard);
+}
+
+/* Nobody has asked about the claim since. */
+static void the_lock_of_a_claim_that_is_gone_gets_old_by_itself(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    put_old_lock("data", "a", "");
+    guard_start(&guard, annotation);
+    api_remove("persistentvolumeclaims", "default", "data");
+    sleep_ms(5500); /* LOCK_PATIENCE_MS */
+    put_claim("data");
+    AWAIT(bind_succeeds(&guard, "b", "node-2"), "a is fenced");
+    check(guard_metric(&guard, "claimguard_bind_conflicts_total ") == 0, "at once");
+    check(api_count("PATCH", "claimguard.io/fenced") == 1, "once");
+    guard_stop(&guard);
+}
+
+/* The next claim comes from a backup, with the annotation of a pod that is long gone. */
+static void an_old_lock_on_the_next_claim_does_not_hide_the_former_one(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(&guard, annotation);
+    api_remove("persistentvolumeclaims", "default", "data");
+    put_locked_claim("data", "11111111-2222-4333-8444-555555555555", "z");
+    put_claim("behind");
+    AWAIT(guard_metric(&guard, claims_metric) == 2, "the watch has reported all that");
+    check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding a");
+    guard_stop(&guard);
+}
+
+/* A Binding of a was let pass by a review, and may be applied for 65 s: no fence stops it. Then a
+ * is bound by an extender, too, which fails. */
+static void the_next_claim_has_the_mark_of_the_former_lock(void)
+{
+    struct guard guard, other;
+
+    put_pair(NULL);
+    put_old_lock("data", "a", ",\"claimguard.io/admitted\":\"true\"");
+    guard_start(&guard, annotation);
+    guard_start(&other, annotation);
+    api_remove("persistentvolumeclaims", "default", "data");
+    put_claim("data");
+    put_claim("behind");
+    AWAIT(guard_metric(&guard, claims_metric) == 2 && guard_metric(&other, claims_metric) == 2,
+          "the watch has reported all that");
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/pods/a/binding", .times = 1, .status = 500});
+    (void)bind_succeeds(&guard, "a", "node-1");
+    check(!bind_succeeds(&other, "b", "node-2"), "it is locked for a");
+    sleep_ms(5500); /* LOCK_PATIENCE_MS */
+    check(!bind_succeeds(&other, "b", "node-2") && node_of("b")[0] == '\0', "it is still a's");
+    guard_stop(&guard);
+    guard_stop(&other);
 }
 
 /* The watch of claims has reported neither that the former claim was locked nor that it is gone. */
@@ -464,6 +534,9 @@ int main(int argc, char **argv)
         SCENARIO(the_lock_of_a_claim_that_is_gone_counts_while_its_pod_is_bound),
         SCENARIO(the_lock_of_a_claim_that_is_gone_is_respected_for_its_time),
         SCENARIO(the_lock_of_a_claim_that_is_gone_ends_with_its_pod),
+        SCENARIO(the_lock_of_a_claim_that_is_gone_gets_old_by_itself),
+        SCENARIO(an_old_lock_on_the_next_claim_does_not_hide_the_former_one),
+        SCENARIO(the_next_claim_has_the_mark_of_the_former_lock),
         SCENARIO(a_claim_that_the_watch_has_not_reported_is_not_locked),
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),

@@ -11,14 +11,13 @@
 #define ADMITTED  CLAIM_ADMITTED_ANNOTATION
 #define FENCED    "claimguard.io/fenced"
 
-enum { WATCH_WAIT_MS = 500, WATCH_POLL_MS = 10 };
-
 /* ---- requests about claims and pods ---- */
 
 /* What is read of a claim or a pod. Texts lie in the arena of the call. */
 struct remote {
     struct slice kind, ns, name, uid, version, deletion, node, phase;
     struct slice holder, locked_at, admitted, fenced;
+    bool is_former; /* the lock is that of an earlier claim of this name */
 };
 
 /* False: the body is not the object that was asked for. */
@@ -203,6 +202,7 @@ static int refuse(struct error *err, const struct claim_locks *locks, struct sli
 {
     struct slice ns = locks->call->request->pod.ns;
 
+    atomic_fetch_add(&locks->call->state->metrics.bind_conflicts, 1);
     return error_set(err, ERROR_INVALID, "claim %.*s/%.*s is %s pod %.*s/%.*s", SLICE_ARG(ns),
                      SLICE_ARG(claim), how, SLICE_ARG(ns), SLICE_ARG(holder));
 }
@@ -222,6 +222,8 @@ static int fence_holder(struct claim_locks *locks, struct slice claim, struct sl
 static int evaluate_lock(struct claim_locks *locks, struct slice claim, const struct remote *found,
                          struct error *err)
 {
+    const char *locked_for =
+        found->is_former ? "the next one after a claim that was locked for" : "locked for";
     struct slice uid, name;
     struct remote pod;
 
@@ -235,31 +237,49 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
         return lock_failed(err, locks);
     answer.is_there = status == 200 && slice_equal(pod.uid, uid);
     if (may_appear(locks, claim, found, &answer))
-        return refuse(err, locks, claim, name, "locked for");
+        return refuse(err, locks, claim, name, locked_for);
     if (!answer.is_there || phase_is_terminal(pod.phase))
         return 0;
     if (pod.node.len != 0)
         return refuse(err, locks, claim, name, "in use by");
     if (!is_old_enough(locks, claim, found, &answer))
-        return refuse(err, locks, claim, name, "locked for");
+        return refuse(err, locks, claim, name, locked_for);
     return fence_holder(locks, claim, uid, name, err);
 }
 
-/* The lock of a claim; of one that has none, the last one of the claim that had its name before. */
-static struct remote lock_of(const struct claim_locks *locks, struct slice claim,
-                             const struct remote *found)
+/* The last lock of the claim that had the name before, as if it were on this one. Without a holder:
+ * none is known. */
+static struct remote former_of(const struct claim_locks *locks, struct slice claim,
+                               const struct remote *found)
 {
     const struct bind_call *call = locks->call;
+    struct former_lock former =
+        seen_locks_former(call->state, call->request->pod.ns, claim, call->arena);
     struct remote lock = *found;
 
-    if (found->holder.len == 0) {
-        struct former_lock former =
-            seen_locks_former(call->state, call->request->pod.ns, claim, call->arena);
-        lock.holder = former.holder;
-        lock.admitted = former.admitted;
-        lock.locked_at = former.locked_at;
-    }
+    lock.holder = former.holder;
+    lock.admitted = former.admitted;
+    lock.locked_at = former.locked_at;
+    lock.is_former = true;
     return lock;
+}
+
+/* As evaluate_lock, of a claim's lock and of the one before. *found becomes the lock that counts
+ * for what is written: the former one, if the claim has none. */
+static int evaluate_locks(struct claim_locks *locks, struct slice claim, struct remote *found,
+                          struct error *err)
+{
+    struct remote former = former_of(locks, claim, found);
+    struct slice uid, name;
+    bool has_lock = claim_holder_read(found->holder, &uid, &name);
+
+    if ((has_lock && evaluate_lock(locks, claim, found, err) < 0) ||
+        (!slice_equal(former.holder, found->holder) &&
+         evaluate_lock(locks, claim, &former, err) < 0))
+        return err->code;
+    if (!has_lock && former.holder.len != 0)
+        *found = former;
+    return 0;
 }
 
 /* ---- our own locks ---- */
@@ -274,6 +294,8 @@ static const char *admitted_part(const struct claim_locks *locks, const struct r
     if (locks->is_review)
         return was_ours && was_admitted ? ",\"" ADMITTED "\":\"" CLAIM_ADMITTED_AGAIN "\""
                                         : ",\"" ADMITTED "\":\"" CLAIM_ADMITTED_BINDING "\"";
+    if (was_ours && was_admitted && found->is_former) /* this claim has no mark yet */
+        return ",\"" ADMITTED "\":\"" CLAIM_ADMITTED_AGAIN "\"";
     return was_admitted && !was_ours ? ",\"" ADMITTED "\":null" : "";
 }
 
@@ -337,28 +359,12 @@ static int lock_removed(struct error *err, const struct claim_locks *locks, stru
                      SLICE_ARG(locks->call->request->pod.ns), SLICE_ARG(claim));
 }
 
-/* Whether the watch has reported the claim by now, or does so soon: usually it is a moment later
- * than the GET. */
-static bool is_reported(const struct claim_locks *locks, struct locked_claim *locked)
-{
-    const struct bind_call *call = locks->call;
-    const struct timespec pause = {.tv_nsec = WATCH_POLL_MS * NS_PER_MS};
-
-    for (int ms = 0; locked->is_ahead && ms < WATCH_WAIT_MS; ms += WATCH_POLL_MS) {
-        (void)nanosleep(&pause, NULL);
-        SCOPED_READ_LOCK(&call->state->lock);
-        const struct claim *claim =
-            cluster_find_claim(&call->state->cluster, call->request->pod.ns, locked->name);
-        locked->is_ahead = claim != NULL && claim->is_ahead;
-    }
-    return !locked->is_ahead;
-}
-
+/* The next try comes after the watch's report. */
 static int lock_unknown(struct error *err, const struct claim_locks *locks, struct slice claim)
 {
     return error_set(err, ERROR_INVALID,
-                     "claim %.*s/%.*s is new, and the watch of claims has not reported it yet: it "
-                     "is not known which pod had the claim of that name before",
+                     "claim %.*s/%.*s is new here: whether a pod has locked an earlier claim of "
+                     "that name is known when the watch of claims has reported it",
                      SLICE_ARG(locks->call->request->pod.ns), SLICE_ARG(claim));
 }
 
@@ -388,10 +394,9 @@ static int lock_claim(struct claim_locks *locks, struct locked_claim *locked, st
                                         with it: another pod may get the next claim of its name */
             return error_set(err, ERROR_INVALID, "persistentvolumeclaim \"%.*s\" is being deleted",
                              SLICE_ARG(claim));
-        if (found.holder.len == 0 && !is_reported(locks, locked))
+        if (locked->is_ahead)
             return lock_unknown(err, locks, claim);
-        struct remote lock = lock_of(locks, claim, &found);
-        if (evaluate_lock(locks, claim, &lock, err) < 0)
+        if (evaluate_locks(locks, claim, &found, err) < 0)
             return err->code;
         bool was_ours = is_ours(locks, found.holder);
         struct slice body = lock_patch(locks, &found, was_ours);
@@ -402,6 +407,7 @@ static int lock_claim(struct claim_locks *locks, struct locked_claim *locked, st
             return lock_removed(err, locks, claim);
         if (status == 200) {
             note_lock(locks, claim, &patched);
+            seen_locks_forget_former(locks->call->state, locks->call->request->pod.ns, claim);
             return 0;
         }
         if (status != 409)
@@ -445,8 +451,6 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
     /* a review without a decision: the API server may still apply the Binding */
     if (rc < 0 && !(locks->is_review && rc == ERROR_UNAVAILABLE))
         claim_locks_release(locks);
-    if (rc == ERROR_INVALID)
-        atomic_fetch_add(&locks->call->state->metrics.bind_conflicts, 1);
     return rc;
 }
 

@@ -319,14 +319,24 @@ void seen_locks_see_claim_gone(struct state *state, const struct claim_object *c
     struct object_reference holder = {.kind = KIND_POD, .ns = claim->meta.ns};
     char buffer[KEY_BYTES_MAX];
     struct slice key = claim_key(claim->meta.ns, claim->meta.name, buffer);
+    int len;
 
     if (key.ptr == NULL || !claim_holder_read(claim->holder, &holder.uid, &holder.name) ||
         claim->admitted.len + claim->locked_at.len > WRITTEN_BYTES_MAX)
         return;
     SCOPED_WRITE_LOCK(&state->lock);
     const struct pod *pod = cluster_find_same_pod(&state->cluster, &holder);
-    if (pod == NULL || !(pod_is_assigned(pod) || pod->is_terminal))
-        put_former(&state->seen_locks->former, key, claim);
+    if (pod != NULL && (pod_is_assigned(pod) || pod->is_terminal))
+        return;
+    put_former(&state->seen_locks->former, key, claim);
+    if (pod == NULL)
+        return; /* most of these are gone: their ages would make others forgotten */
+    /* its age begins now, since nobody locks the claim after this: key_of of claim_lock.c */
+    len = snprintf(buffer, sizeof buffer, "%.*s/%.*s/%.*s/%.*s", SLICE_ARG(claim->meta.ns),
+                   SLICE_ARG(claim->meta.name), SLICE_ARG(claim->holder),
+                   SLICE_ARG(claim->locked_at));
+    if (len > 0 && len < KEY_BYTES_MAX)
+        (void)get_or_add(&state->seen_locks->first, (struct slice){buffer, (size_t)len});
 }
 
 struct former_lock seen_locks_former(struct state *state, struct slice ns, struct slice claim,
@@ -344,4 +354,15 @@ struct former_lock seen_locks_former(struct state *state, struct slice ns, struc
     former.admitted = arena_copy(arena, lock->former.admitted);
     former.locked_at = arena_copy(arena, lock->former.locked_at);
     return former;
+}
+
+void seen_locks_forget_former(struct state *state, struct slice ns, struct slice claim)
+{
+    char buffer[KEY_BYTES_MAX];
+    struct slice key = claim_key(ns, claim, buffer);
+
+    SCOPED_WRITE_LOCK(&state->lock);
+    struct seen_lock *lock = key.ptr == NULL ? NULL : find(state->seen_locks->former, key);
+    if (lock != NULL)
+        forget(&state->seen_locks->former, lock);
 }

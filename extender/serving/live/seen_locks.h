@@ -72,6 +72,9 @@ struct former_lock {
 struct former_lock seen_locks_former(struct state *state, struct slice ns, struct slice claim,
                                      struct arena *arena);
 
+/* The next claim is locked: what the pod of the former lock does is known. Takes the lock. */
+void seen_locks_forget_former(struct state *state, struct slice ns, struct slice claim);
+
 /* A Binding of the pod, which has a UID, may be applied from now on. Under the lock, for writing.
  */
 void seen_locks_pass(struct state *state, const struct object_reference *pod);
