@@ -407,7 +407,8 @@ static int lock_claim(struct claim_locks *locks, struct locked_claim *locked, st
             return lock_removed(err, locks, claim);
         if (status == 200) {
             note_lock(locks, claim, &patched);
-            seen_locks_forget_former(locks->call->state, locks->call->request->pod.ns, claim);
+            if (found.is_former)
+                seen_locks_forget_former(locks->call->state, locks->call->request->pod.ns, claim);
             return 0;
         }
         if (status != 409)

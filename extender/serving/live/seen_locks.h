@@ -62,7 +62,7 @@ void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gon
 /* A claim is gone; it is as the API server had it last. Takes the lock. */
 void seen_locks_see_claim_gone(struct state *state, const struct claim_object *claim);
 
-/* As the annotations of a claim. Texts lie in an arena, or are constants. */
+/* As the annotations of a claim. Texts lie in the caller's arena. */
 struct former_lock {
     struct slice holder, admitted, locked_at;
 };
