@@ -32,6 +32,14 @@ static struct seen_lock *find(struct seen_lock *table, struct slice key)
     return lock;
 }
 
+static void forget_key(struct seen_lock **table, struct slice key)
+{
+    struct seen_lock *lock = find(*table, key);
+
+    if (lock != NULL)
+        forget(table, lock);
+}
+
 /* As the last one. Returns it; or NULL: no memory, and it is freed. */
 static struct seen_lock *append(struct seen_lock **table, struct seen_lock *lock, size_t key_len)
 {
@@ -108,14 +116,18 @@ void seen_locks_dispose(struct seen_locks *seen)
 
 /* ---- keys ---- */
 
+/* What snprintf has written into a buffer; {NULL, 0}: it is longer than what a claimguard locks. */
+static struct slice written(const char *buffer, int len)
+{
+    return len < 0 || len >= KEY_BYTES_MAX ? (struct slice){NULL, 0}
+                                           : (struct slice){buffer, (size_t)len};
+}
+
 /* NAMESPACE/UID/NAME, in a buffer; {NULL, 0}: no claimguard has locked anything for such a pod. */
 static struct slice pod_key(const struct object_reference *pod, char buffer[KEY_BYTES_MAX])
 {
-    int len = snprintf(buffer, KEY_BYTES_MAX, "%.*s/%.*s/%.*s", SLICE_ARG(pod->ns),
-                       SLICE_ARG(pod->uid), SLICE_ARG(pod->name));
-
-    return len < 0 || len >= KEY_BYTES_MAX ? (struct slice){NULL, 0}
-                                           : (struct slice){buffer, (size_t)len};
+    return written(buffer, snprintf(buffer, KEY_BYTES_MAX, "%.*s/%.*s/%.*s", SLICE_ARG(pod->ns),
+                                    SLICE_ARG(pod->uid), SLICE_ARG(pod->name)));
 }
 
 /* NULL: no memory, or no such pod. */
@@ -270,9 +282,7 @@ void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gon
     struct seen_lock *changed = find(seen->first, key);
     if (changed != NULL && !is_gone)
         note_there(changed);
-    changed = find(seen->passed, key);
-    if (changed != NULL)
-        forget(&seen->passed, changed);
+    forget_key(&seen->passed, key);
 }
 
 /* ---- claims that are gone ---- */
@@ -280,10 +290,8 @@ void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gon
 /* NAMESPACE/CLAIM, in a buffer; {NULL, 0}: no claimguard has locked such a claim. */
 static struct slice claim_key(struct slice ns, struct slice claim, char buffer[KEY_BYTES_MAX])
 {
-    int len = snprintf(buffer, KEY_BYTES_MAX, "%.*s/%.*s", SLICE_ARG(ns), SLICE_ARG(claim));
-
-    return len < 0 || len >= KEY_BYTES_MAX ? (struct slice){NULL, 0}
-                                           : (struct slice){buffer, (size_t)len};
+    return written(buffer,
+                   snprintf(buffer, KEY_BYTES_MAX, "%.*s/%.*s", SLICE_ARG(ns), SLICE_ARG(claim)));
 }
 
 /* The text, at *end, which moves behind it. */
@@ -299,10 +307,7 @@ static struct slice put_text(char **end, struct slice text)
 
 static void put_former(struct seen_lock **table, struct slice key, const struct claim_object *claim)
 {
-    struct seen_lock *known = find(*table, key);
-
-    if (known != NULL)
-        forget(table, known);
+    forget_key(table, key);
     make_room(table, key);
     struct seen_lock *lock =
         add(table, key, claim->holder.len + claim->admitted.len + claim->locked_at.len);
@@ -319,7 +324,6 @@ void seen_locks_see_claim_gone(struct state *state, const struct claim_object *c
     struct object_reference holder = {.kind = KIND_POD, .ns = claim->meta.ns};
     char buffer[KEY_BYTES_MAX];
     struct slice key = claim_key(claim->meta.ns, claim->meta.name, buffer);
-    int len;
 
     if (key.ptr == NULL || !claim_holder_read(claim->holder, &holder.uid, &holder.name) ||
         claim->admitted.len + claim->locked_at.len > WRITTEN_BYTES_MAX)
@@ -332,11 +336,11 @@ void seen_locks_see_claim_gone(struct state *state, const struct claim_object *c
     if (pod == NULL)
         return; /* most of these are gone: their ages would make others forgotten */
     /* its age begins now, since nobody locks the claim after this: key_of of claim_lock.c */
-    len = snprintf(buffer, sizeof buffer, "%.*s/%.*s/%.*s/%.*s", SLICE_ARG(claim->meta.ns),
-                   SLICE_ARG(claim->meta.name), SLICE_ARG(claim->holder),
-                   SLICE_ARG(claim->locked_at));
-    if (len > 0 && len < KEY_BYTES_MAX)
-        (void)get_or_add(&state->seen_locks->first, (struct slice){buffer, (size_t)len});
+    key = written(buffer, snprintf(buffer, KEY_BYTES_MAX, "%.*s/%.*s/%.*s/%.*s",
+                                   SLICE_ARG(claim->meta.ns), SLICE_ARG(claim->meta.name),
+                                   SLICE_ARG(claim->holder), SLICE_ARG(claim->locked_at)));
+    if (key.ptr != NULL)
+        (void)get_or_add(&state->seen_locks->first, key);
 }
 
 struct former_lock seen_locks_former(struct state *state, struct slice ns, struct slice claim,
@@ -362,7 +366,6 @@ void seen_locks_forget_former(struct state *state, struct slice ns, struct slice
     struct slice key = claim_key(ns, claim, buffer);
 
     SCOPED_WRITE_LOCK(&state->lock);
-    struct seen_lock *lock = key.ptr == NULL ? NULL : find(state->seen_locks->former, key);
-    if (lock != NULL)
-        forget(&state->seen_locks->former, lock);
+    if (key.ptr != NULL)
+        forget_key(&state->seen_locks->former, key);
 }
