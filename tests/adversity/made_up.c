@@ -5,7 +5,7 @@
 #include "config/base/buf.h"
 #include "support/reviews.h"
 
-enum { CLAIMS = 200, REVIEWS = 70 }; /* each would take some 64 KiB of its namespace */
+enum { CLAIMS = 200, REVIEWS = 70 }; /* each would take about 64 KiB of its namespace */
 
 static const char *put_shared_claims(void)
 {
