@@ -256,6 +256,7 @@ a_pod_of_a_scheduler_without_extender_carries_its_decision_when_it_is_bound() {
     local pods=100
     stop_schedulers
     admission_on
+    admission_apply admission-fail # else a review that takes too long lets the Binding pass
     plain_schedulers second-scheduler
     sed 's/apply: Auto/apply: Annotation/' "$e2e/deferral.yaml" >"$plane/admission/deferral.yaml"
     kill -HUP "$(cat "$plane/claimguard.pid")"
