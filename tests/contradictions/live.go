@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -154,33 +155,17 @@ func (a *asker) askLive(c *cluster) ([]contradiction, error) {
 }
 
 func (a *asker) askServer(c *cluster, kubeconfig string, whole *answers) ([]contradiction, error) {
-	verbs, err := freePort()
+	server, err := a.serve(c, kubeconfig)
+	for range 2 { // another process may have taken a port meanwhile
+		if errors.Is(err, errEnded) {
+			server, err = a.serve(c, kubeconfig)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	pages, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	config := a.file("serve.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n%s"+
-		"server: {listen: %q, metricsListen: %q, debugEndpoints: true}\n", c.config, verbs, pages), 0o600); err != nil {
-		return nil, err
-	}
-	var log bytes.Buffer
-	server := exec.Command(a.claimguard, "serve", "--config", config, "--kubeconfig", kubeconfig)
-	server.Stderr, server.Stdout = &log, &log
-	if err := server.Start(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	}()
-	if err := awaitReady("http://" + pages + "/readyz"); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, log.String())
-	}
-	page, err := get("http://" + pages + "/debug/snapshot")
+	defer server.stop()
+	page, err := get("http://" + server.pages + "/debug/snapshot")
 	if err != nil {
 		return nil, err
 	}
@@ -189,17 +174,72 @@ func (a *asker) askServer(c *cluster, kubeconfig string, whole *answers) ([]cont
 		return nil, err
 	}
 	found := whole.differencesOfVerdicts(of, "/debug/snapshot")
-	filtered, err := whole.checkFilter(c, "http://"+verbs+"/filter")
+	filtered, err := whole.checkFilter(c, "http://"+server.verbs+"/filter")
 	return append(found, filtered...), err
 }
 
-func awaitReady(url string) error {
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		if _, err := get(url); err == nil {
-			return nil
+// A server is a claimguard that runs.
+type server struct {
+	verbs, pages string // addresses
+	process      *exec.Cmd
+	ended        chan struct{} // closed when it has ended
+}
+
+func (s *server) stop() {
+	_ = s.process.Process.Kill()
+	<-s.ended
+}
+
+const readySeconds = 300 // on a machine that does much else
+
+var errEnded = errors.New("claimguard serve has ended")
+
+// serve starts a claimguard of this cluster, and waits until it is ready.
+func (a *asker) serve(c *cluster, kubeconfig string) (*server, error) {
+	s := &server{ended: make(chan struct{})}
+	for _, address := range []*string{&s.verbs, &s.pages} {
+		var err error
+		if *address, err = freePort(); err != nil {
+			return nil, err
 		}
 	}
-	return fmt.Errorf("%s: not ready after 30 s", url)
+	config := a.file("serve.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n%s"+
+		"server: {listen: %q, metricsListen: %q, debugEndpoints: true}\n", c.config, s.verbs, s.pages), 0o600); err != nil {
+		return nil, err
+	}
+	var log bytes.Buffer
+	s.process = exec.Command(a.claimguard, "serve", "--config", config, "--kubeconfig", kubeconfig)
+	s.process.Stderr, s.process.Stdout = &log, &log
+	if err := s.process.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = s.process.Wait()
+		close(s.ended)
+	}()
+	if err := s.awaitReady(); err != nil {
+		s.stop()
+		return nil, fmt.Errorf("%w: %s", err, log.String())
+	}
+	return s, nil
+}
+
+func (s *server) awaitReady() error {
+	for until := time.Now().Add(readySeconds * time.Second); ; {
+		_, err := get("http://" + s.pages + "/readyz")
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("not ready after %d s: %w", readySeconds, err)
+		}
+		select {
+		case <-s.ended:
+			return errEnded
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 func get(url string) ([]byte, error) {
