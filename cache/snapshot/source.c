@@ -308,8 +308,9 @@ static int read_opened(struct reading *reading, struct error *err)
         struct slice seen = input_slice(input);
         const char *end = seen.ptr + seen.len;
         const char *first = json_text_space(seen.ptr, end);
-        if (first != end && *first != '{' && *first != '[')
-            return source_read_yaml(reading, err);
+        bool is_foreign = first != end && *first == '[' && reading->source->skips_foreign;
+        if (first != end && (is_foreign || (*first != '{' && *first != '[')))
+            return source_read_yaml(reading, err); /* which skips a list of anything */
         if (first != end && (is_named_json || input->at_eof || seen.len >= FORMAT_BYTES))
             return is_named_json || begins_as_json(seen) ? read_json(reading, err)
                                                          : source_read_yaml(reading, err);
@@ -416,4 +417,9 @@ struct place source_text_place(const struct source_text *text, struct slice part
         return text->place;
     return text->is_made ? place_of_mark(text, (size_t)(part.ptr - start))
                          : place_of(start, part.ptr, text->place);
+}
+
+size_t source_text_last_line(const struct source_text *text)
+{
+    return text->mark_count == 0 ? text->place.line : text->marks[text->mark_count - 1].place.line;
 }

@@ -94,4 +94,8 @@ bool source_has_name(const char *name);
  * known. */
 struct place source_text_place(const struct source_text *text, struct slice part);
 
+/* The last line of the file that has a scalar of the object; its first one, if that is not known.
+ */
+size_t source_text_last_line(const struct source_text *text);
+
 #endif

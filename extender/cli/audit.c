@@ -3,10 +3,14 @@
  * manifests of a repository. Reading shows its progress if stderr is a terminal. What was not read
  * is an error, after the findings in the rest.
  */
+#include <sys/stat.h>
+
 #include "extender/cli/commands.h"
 #include "extender/commands/audit/audit_checks.h"
+#include "extender/commands/audit/baseline.h"
 #include "extender/commands/audit/manifests.h"
 #include "extender/commands/audit/reading.h"
+#include "extender/commands/audit/settings.h"
 #include "extender/commands/inquiry/inquiry.h"
 
 struct audit {
@@ -15,6 +19,7 @@ struct audit {
     struct manifests manifests;
     struct audit_report report; /* counts the objects, and gets the kinds that are not known */
     struct audit_options options;
+    struct audit_settings settings;
     struct config *config; /* NULL: none is given */
     enum output_format format;
     size_t left_out; /* objects of a live cluster that could not be decoded */
@@ -64,6 +69,63 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
     return disable_rules(&audit->report, arguments, err);
 }
 
+/* ---- settings ---- */
+
+/* That of a folder which is audited, or the given one; NULL in *out: there is none. */
+static int find_settings(struct audit *audit, const struct arguments *arguments, const char **out,
+                         struct error *err)
+{
+    struct stat status;
+
+    *out = arguments->settings;
+    for (int i = 0; i < arguments->operand_count && arguments->settings == NULL; i++) {
+        const char *path =
+            arena_printf(&audit->report.arena, "%s/" SETTINGS_NAME, arguments->operands[i]).ptr;
+        if (path == NULL)
+            return error_no_memory(err);
+        if (lstat(path, &status) != 0)
+            continue;
+        if (*out != NULL)
+            return error_set(err, ERROR_INVALID, "%s and %s: say with --settings which one counts",
+                             *out, path);
+        *out = path;
+    }
+    return 0;
+}
+
+/* Options of the command line come before those of the file; patterns of both count. */
+static int read_settings(struct audit *audit, const struct arguments *arguments, struct error *err)
+{
+    struct audit_report *report = &audit->report;
+    struct audit_settings *settings = &audit->settings;
+    const char *path;
+
+    *settings = (struct audit_settings){.exclude = SLICE(""), .fail_on = report->findings.fail_on};
+    int rc = find_settings(audit, arguments, &path, err);
+    if (rc == 0 && path != NULL)
+        rc = settings_read(settings, path, &report->arena, err);
+    if (rc < 0)
+        return rc;
+    if (arguments->fail_on == NULL)
+        report->findings.fail_on = settings->fail_on;
+    if (arguments->baseline != NULL)
+        settings->baseline = arguments->baseline;
+    report->ignore = settings->ignore;
+    settings->exclude = arena_printf(&report->arena, "%.*s%s", SLICE_ARG(settings->exclude),
+                                     arguments->exclude == NULL ? "" : arguments->exclude);
+    return settings->exclude.ptr == NULL ? error_no_memory(err) : 0;
+}
+
+/* Ignores what is known, or writes it. */
+static int use_baseline(struct audit *audit, const struct arguments *arguments, struct error *err)
+{
+    if (arguments->write_baseline != NULL)
+        return baseline_write(&audit->report, arguments->write_baseline, err);
+    return audit->settings.baseline == NULL
+               ? 0
+               : baseline_read(&audit->report, audit->settings.baseline, err);
+}
+
 /* ---- files ---- */
 
 static int read_files(struct audit *audit, const struct arguments *arguments, struct error *err)
@@ -71,6 +133,7 @@ static int read_files(struct audit *audit, const struct arguments *arguments, st
     int rc = 0;
 
     manifests_init(&audit->manifests, &audit->inventory, &audit->report);
+    audit->manifests.exclude = audit->settings.exclude;
     if (arguments->snapshot != NULL)
         rc = manifests_read(&audit->manifests, arguments->snapshot, err);
     for (int i = 0; i < arguments->operand_count && rc == 0; i++)
@@ -165,11 +228,15 @@ static int run(struct audit *audit, const struct arguments *arguments, struct er
         rc = config_load(&audit->config, arguments->config, err);
     audit->options.config = audit->config;
     if (rc == 0)
+        rc = read_settings(audit, arguments, err);
+    if (rc == 0)
         rc = has_files ? read_files(audit, arguments, err) : read_live(audit, arguments, err);
     if (rc < 0)
         return rc;
     inventory_link(&audit->inventory);
     audit_check(&audit->inventory, &audit->options, &audit->report);
+    if (use_baseline(audit, arguments, err) < 0)
+        return err->code;
     if (audit->report.has_failed || audit->report.findings.has_failed ||
         audit->report.findings.gaps.has_failed)
         return error_no_memory(err);

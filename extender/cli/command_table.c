@@ -130,6 +130,15 @@ static const struct flag audit_flags[] = {
     {FAIL_ON_FLAG},
     {"disable", '\0', FLAG_NAMES, 0, "CODE,...", VALUES_AUDIT_CODES,
      "without these rules; may be repeated"},
+    {"exclude", '\0', FLAG_TEXT, AT(exclude), "PATTERN,...", NULL,
+     "leave out files and folders of the folders: their names, or paths from there; * matches "
+     "any characters"},
+    {"baseline", '\0', FLAG_TEXT, AT(baseline), "FILE", VALUES_FILES,
+     "known findings, which do not count"},
+    {"write-baseline", '\0', FLAG_TEXT, AT(write_baseline), "FILE", VALUES_FILES,
+     "write the findings to this file, as the baseline of later calls"},
+    {"settings", '\0', FLAG_TEXT, AT(settings), "FILE", VALUES_FILES,
+     "settings of the repository (without it: .claimguard-audit.yaml in the folder)"},
     {"schedulers", '\0', FLAG_TEXT, AT(schedulers), "NAME,...", NULL,
      "other schedulers that call claimguard, for CG401"},
     {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", VALUES_AUDIT_RULES,
@@ -198,8 +207,9 @@ const struct command command_table[] = {
      "--explain all prints. In a repository, before a rollout:\n"
      "    helm template charts/web -f prod.yaml | claimguard audit -\n"
      "    claimguard audit deploy/ -o sarif --fail-on never > claimguard.sarif\n"
-     "An object with the annotation claimguard.io/audit-ignore: \"CG102: reason\" is not reported\n"
-     "for that rule. What the input does not have is not known, and is never reported as wrong.\n"
+     "An object with the comment \"# claimguard:ignore CG102 reason\", or the annotation\n"
+     "claimguard.io/audit-ignore: \"CG102: reason\", is not reported for that rule. What the input "
+     "does not have is not known, and is never reported as wrong.\n"
      "Without files, the cluster is that of --kubeconfig, of $KUBECONFIG, of the pod's service\n"
      "account, or of ~/.kube/config.\n"
      "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage, or something was\n"

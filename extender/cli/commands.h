@@ -29,7 +29,8 @@ struct arguments {
     const char *operand; /* the first one */
     char **operands;     /* all of them, if the command takes several */
     int operand_count;
-    const char *fail_on, *schedulers; /* of audit */
+    const char *fail_on, *schedulers, *exclude, *baseline, *write_baseline,
+        *settings; /* of audit */
     const char *format, *ns, *life, *authority_life, *renew_before;
     const char *explain;
     const char *names[ARGUMENT_NAMES_MAX]; /* of --node, --host, --scheduler-config, --disable */

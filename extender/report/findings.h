@@ -110,6 +110,7 @@ struct finding {
     struct slice change;  /* the line to write instead; empty: none is known */
     struct slice subject; /* what else it is about: a claim, a driver; or the same as what */
     struct slice ignored; /* why the object ignores the rule; empty: it does not */
+    bool is_known;        /* ignored because a baseline has it */
 };
 
 struct findings {

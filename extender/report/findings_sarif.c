@@ -203,14 +203,14 @@ static void put_what(struct fields *out, const struct finding *finding)
     fields_close(out);
 }
 
-static void put_suppression(struct fields *out, struct slice reason)
+static void put_suppression(struct fields *out, const struct finding *finding)
 {
-    if (reason.len == 0)
+    if (finding->ignored.len == 0)
         return;
     fields_open(out, "suppressions", '[');
     fields_open(out, NULL, '{');
-    fields_text(out, "kind", SLICE("inSource"));
-    fields_text(out, "justification", reason);
+    fields_text(out, "kind", finding->is_known ? SLICE("external") : SLICE("inSource"));
+    fields_text(out, "justification", finding->ignored);
     fields_close_several(out, 2);
 }
 
@@ -224,7 +224,7 @@ static void put_result(struct fields *out, const struct findings *findings,
     put_what(out, finding);
     put_locations(out, &finding->place);
     put_fingerprint(out, finding);
-    put_suppression(out, finding->ignored);
+    put_suppression(out, finding);
     fields_close(out);
 }
 

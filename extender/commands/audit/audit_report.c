@@ -46,7 +46,7 @@ struct audit_place audit_place(const struct record *record, uint32_t line, uint3
     return place;
 }
 
-/* ---- ignore annotations ---- */
+/* ---- ignored rules ---- */
 
 static struct slice trim(struct slice text)
 {
@@ -103,15 +103,23 @@ static bool are_codes(struct slice codes, const struct rule *rule, bool *has_rul
     return are_good;
 }
 
-/* The reason for which the object ignores the rule; empty: it does not. */
-static struct slice ignore_reason(const struct record *record, const struct rule *rule)
+bool audit_is_entry(struct slice text)
 {
-    struct slice rest = slice_of(record->ignore);
+    struct ignore_entry entry, other;
+    bool has_rule;
+
+    return next_entry(&text, &entry) && !next_entry(&text, &other) && entry.reason.len != 0 &&
+           are_codes(entry.codes, NULL, &has_rule);
+}
+
+/* The reason for which the entries ignore the rule; empty: they do not. */
+static struct slice ignore_reason(struct slice rest, const struct rule *rule)
+{
     struct ignore_entry entry;
     bool has_rule;
 
     while (next_entry(&rest, &entry))
-        if (are_codes(entry.codes, rule, &has_rule) && has_rule)
+        if (are_codes(entry.codes, rule, &has_rule) && has_rule && entry.reason.len != 0)
             return entry.reason;
     return SLICE("");
 }
@@ -123,7 +131,9 @@ static struct slice known_reason(struct audit_report *report, const struct recor
     if (report->last_ignore.record != record || report->last_ignore.rule != rule) {
         report->last_ignore.record = record;
         report->last_ignore.rule = rule;
-        report->last_ignore.reason = ignore_reason(record, rule);
+        report->last_ignore.reason = ignore_reason(slice_of(record->ignore), rule);
+        if (report->last_ignore.reason.len == 0)
+            report->last_ignore.reason = ignore_reason(report->ignore, rule);
     }
     return report->last_ignore.reason;
 }
@@ -137,12 +147,12 @@ static void report_entries(struct audit_report *report, const struct record *rec
     while (next_entry(&rest, &entry)) {
         struct audit_place place = audit_place(record, 0, 0, entry.codes);
         if (!are_codes(entry.codes, NULL, &has_rule))
-            audit_report_add(report, RULE_BAD_IGNORE, LEVEL_WARNING, place,
-                             "claimguard.io/audit-ignore: \"%.*s\" is no code of a rule",
+            audit_report_add(report, RULE_BAD_IGNORE, LEVEL_ERROR, place,
+                             "to ignore \"%.*s\": that is no code of a rule",
                              SLICE_ARG(entry.codes));
         else if (entry.reason.len == 0)
-            audit_report_add(report, RULE_BAD_IGNORE, LEVEL_WARNING, place,
-                             "claimguard.io/audit-ignore: %.*s has no reason, so it is not ignored",
+            audit_report_add(report, RULE_BAD_IGNORE, LEVEL_ERROR, place,
+                             "to ignore %.*s needs a reason, so it is not ignored",
                              SLICE_ARG(entry.codes));
     }
 }

@@ -18,9 +18,10 @@ struct audit_report {
         const struct record *record;
         const struct rule *rule;
         struct slice reason;
-    } last_ignore;   /* an object may have many findings of one rule, and a long annotation */
-    struct slice ns; /* only findings about objects of this namespace; empty: all */
-    bool has_failed; /* no memory */
+    } last_ignore;       /* an object may have many findings of one rule, and a long annotation */
+    struct slice ns;     /* only findings about objects of this namespace; empty: all */
+    struct slice ignore; /* entries for all objects, of the settings */
+    bool has_failed;     /* no memory */
 };
 
 /* Must not be moved. */
@@ -42,6 +43,9 @@ struct audit_place audit_place(const struct record *record, uint32_t line, uint3
  * memory, has_failed is set. */
 bool audit_report_add(struct audit_report *report, enum audit_rule_index rule, enum level level,
                       struct audit_place place, const char *format, ...) PRINTF_LIKE(5, 6);
+
+/* Whether the text is an entry of the ignore annotation that is good: codes of rules, a reason. */
+bool audit_is_entry(struct slice text);
 
 /* Reports entries of ignore annotations that are not readable: CG001. */
 void audit_report_ignores(struct audit_report *report, const struct inventory *inventory);

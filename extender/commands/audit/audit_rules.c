@@ -9,14 +9,14 @@
 
 const struct rule audit_rules[RULE_COUNT + 1] = {
     [RULE_BAD_IGNORE] =
-        {"CG001", LEVEL_WARNING,
-         "The annotation claimguard.io/audit-ignore has no reason, or no rule",
-         "An entry of the annotation `claimguard.io/audit-ignore` has no reason, or no code of\n"
-         "a rule. An entry is `CG102: reason`, or `CG102,CG104: reason`; entries are separated\n"
-         "by `;` or by a line break.",
+        {"CG001", LEVEL_ERROR, "A rule is ignored without a reason, or it is no rule",
+         "A comment `# claimguard:ignore CG102 reason`, or an entry of the annotation\n"
+         "`claimguard.io/audit-ignore`, has no reason, or no code of a rule. An entry is\n"
+         "`CG102: reason`, or `CG102,CG104: reason`; entries are separated by `;` or by a line\n"
+         "break.",
          "An entry without a reason ignores nothing: nobody could check later whether it is\n"
          "still right.",
-         "Add the reason after the code and a colon, or remove the entry.",
+         "Add the reason after the code, or remove the entry.",
          "https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/"},
     [RULE_SHARED_POD_CLAIM] =
         {"CG101", LEVEL_ERROR, "A ReadWriteOncePod claim is held by two or more pods",

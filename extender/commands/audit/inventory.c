@@ -213,6 +213,10 @@ int inventory_take(struct inventory *inventory, const struct source_text *object
     }
     if (slice_has(taking.reading.record.name, SLICE("{{")))
         return refuse_template(&taking, err);
+    if (inventory->remarks.len != 0)
+        taking.reading.ignore =
+            arena_printf(&inventory->scratch, "%.*s%.*s", SLICE_ARG(inventory->remarks),
+                         SLICE_ARG(taking.reading.ignore));
     inventory->counts[taking.kind]++;
     if (kind_is_stored(taking.kind) && taking.kind != KIND_POD) {
         if (taking.reading.record.name.len == 0) /* the API server will make one (generateName) */

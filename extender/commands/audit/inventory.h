@@ -39,7 +39,7 @@ struct record {
     struct slice ns;           /* as in the object: empty if it says none */
     struct slice name;
     struct spot spot;
-    const char *ignore;  /* the annotation claimguard.io/audit-ignore; NULL: none */
+    const char *ignore;  /* comments, and the annotation claimguard.io/audit-ignore; NULL: none */
     struct record *next; /* of its kind */
 };
 
@@ -111,6 +111,8 @@ struct inventory {
     struct cluster *cluster;
     bool is_stored_elsewhere; /* set by the owner: who reads a live cluster also stores it */
     struct slice ns;          /* of objects without one, set by the owner; empty: "default" */
+    struct slice remarks;     /* of the object that is taken next, set by the owner: entries as in
+                                 the annotation, each with a line break behind it */
     struct pool pool;         /* the records */
     struct arena arena;       /* their parts */
     struct arena scratch;     /* of the object that is being read */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "config/base/text.h"
+#include "extender/commands/audit/settings.h"
 
 /* A folder that is still to be read. */
 struct manifest_folder {
@@ -84,6 +85,15 @@ static void move_text(struct manifests *manifests, struct source_text *text)
     text->mark_count = 0;
 }
 
+/* The comments in the object's lines, for the inventory. False: no memory. */
+static bool find_remarks(struct manifests *manifests, const struct source_text *text)
+{
+    manifests->inventory->remarks =
+        comments_between(&manifests->comments, text->place.line, source_text_last_line(text),
+                         &manifests->report->arena);
+    return manifests->inventory->remarks.ptr != NULL;
+}
+
 static int take(void *context, const struct source_text *text, const struct object *object,
                 struct error *err)
 {
@@ -91,6 +101,8 @@ static int take(void *context, const struct source_text *text, const struct obje
     struct source_text moved = *text;
 
     (void)object;
+    if (!find_remarks(manifests, text))
+        return error_no_memory(err);
     if (manifests->rendering != NULL)
         move_text(manifests, &moved);
     int used = inventory_take(manifests->inventory, &moved, err);
@@ -111,6 +123,8 @@ static int read_file(struct manifests *manifests, const char *path, struct error
     manifests->files++;
     manifests->source.path = path;
     manifests->source.name = manifests->rendering == NULL ? NULL : manifests->rendering->command;
+    if (comments_read(&manifests->comments, path, &manifests->report->arena, err) < 0)
+        return err->code;
     int rc = source_read(&manifests->source, &report, err);
     manifests->report->findings.skipped += report.skipped;
     if (rc == 0 || rc == ERROR_NO_MEMORY)
@@ -163,6 +177,18 @@ static bool is_manifest(const char *path, const char *name)
     return source_has_name(name) && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
 }
 
+/* Whether the settings leave out a file or a folder of the folder that is read. */
+static bool is_excluded(struct manifests *manifests, const char *path, bool is_read)
+{
+    size_t root_bytes = strlen(manifests->root);
+
+    if (!is_read ||
+        !settings_exclude(manifests->exclude, path + root_bytes + strspn(path + root_bytes, "/")))
+        return false;
+    manifests->excluded++;
+    return true;
+}
+
 /* Reads a file of the folder, or adds the folder in it to those that are to be read, at *at. Links
  * to folders are not followed. */
 static int read_entry(struct manifests *manifests, const struct manifest_folder *folder,
@@ -174,7 +200,10 @@ static int read_entry(struct manifests *manifests, const struct manifest_folder 
 
     if (asprintf(&path, "%s/%s", folder->path, name) < 0)
         return error_no_memory(err);
-    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
+    bool is_folder = lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    if (is_excluded(manifests, path, is_folder || source_has_name(name)))
+        rc = 0;
+    else if (is_folder) {
         rc = add_folder(manifests, *at, path, folder->is_rendered, err);
         *at = rc == 0 ? &(**at)->next : *at;
     } else if (!folder->is_rendered && is_manifest(path, name)) {
@@ -253,6 +282,7 @@ static int read_folders(struct manifests *manifests, const char *path, struct er
 {
     int rc = add_folder(manifests, &manifests->folders, path, false, err);
 
+    manifests->root = path;
     manifests->kustomizations = NULL;
     manifests->last = &manifests->kustomizations;
     while (rc == 0 && manifests->folders != NULL) {
@@ -347,6 +377,8 @@ int manifests_end(struct manifests *manifests, struct error *err)
     if (manifests->templates.count != 0)
         gaps_add(gaps, 0, "templates were not read: %zu; the first one: %s",
                  manifests->templates.count, manifests->templates.first.message);
+    if (manifests->excluded != 0)
+        gaps_add(gaps, 0, "excluded files and folders: %zu", manifests->excluded);
     if (others.len != 0)
         gaps_add(gaps, 0, "no rule reads these kinds: %.*s", SLICE_ARG(others));
     return 0;

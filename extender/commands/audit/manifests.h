@@ -19,6 +19,7 @@
 #define EXTENDER_COMMANDS_AUDIT_MANIFESTS_H
 
 #include "extender/commands/audit/audit_report.h"
+#include "extender/commands/audit/comments.h"
 #include "extender/commands/audit/rendering.h"
 #include "extender/commands/inquiry/load.h"
 
@@ -36,6 +37,10 @@ struct manifests {
     struct audit_report *report;
     struct source source;
     struct load_progress progress;
+    struct slice exclude;                           /* patterns, joined by ','; set by the owner */
+    size_t excluded;                                /* files and folders */
+    const char *root;                               /* the folder that is read, with all in it */
+    struct comments comments;                       /* of the file that is read */
     struct rendering *rendering;                    /* that is read; NULL: files as they are */
     struct manifest_folder *folders;                /* that are still to be read */
     struct manifest_folder *kustomizations, **last; /* of these, in their order */
