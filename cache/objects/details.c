@@ -41,6 +41,7 @@ static const struct pull_field workload_labels[] = {
     PULL_FIELD("argocd.argoproj.io/instance", PULL_NAME, workload_details, argo),
     PULL_FIELD("kustomize.toolkit.fluxcd.io/name", PULL_NAME, workload_details, flux),
     PULL_FIELD("helm.toolkit.fluxcd.io/name", PULL_NAME, workload_details, flux),
+    PULL_FIELD("app.kubernetes.io/managed-by", PULL_NAME, workload_details, manager),
 };
 static const struct pull_field workload_meta[] = {
     PULL_FIELD("namespace", PULL_NAME, workload_details, ns),

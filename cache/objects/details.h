@@ -121,6 +121,7 @@ struct workload_details {
     struct slice ns, name;
     struct owner controller; /* what manages it; no name: nothing */
     struct slice argo, flux; /* a mark of Argo CD, of Flux, which write it again; or empty */
+    struct slice manager;    /* the label app.kubernetes.io/managed-by */
     int64_t replicas;
     struct slice strategy;             /* of a Deployment; empty: the default, RollingUpdate */
     struct slice revision;             /* of a Deployment's ReplicaSet: a number; empty: none */

@@ -168,9 +168,11 @@ static const struct object_tables *const tables[KIND_NAMED_COUNT] = {
     [KIND_PRIORITY_CLASS] = &priority_class_tables,
     [KIND_DEPLOYMENT] = &workload_tables,
     [KIND_STATEFUL_SET] = &workload_tables,
+    [KIND_DAEMON_SET] = &workload_tables,
     [KIND_REPLICA_SET] = &workload_tables,
     [KIND_REPLICATION_CONTROLLER] = &workload_tables,
     [KIND_JOB] = &workload_tables,
+    [KIND_CRON_JOB] = &workload_tables,
     [KIND_AUTOSCALER] = &autoscaler_tables,
 };
 

@@ -23,6 +23,7 @@
 #define NAMESPACE_FLAG(help_) "namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES, help_
 #define ALL_NAMESPACES_FLAG(help_) \
     "all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL, help_
+#define ALL_FLAG(help_) "all", 'a', FLAG_SWITCH, AT(all), NULL, NULL, help_
 #define OUTPUT_FLAG \
     "output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml", \
         "table (default), json or yaml"
@@ -67,8 +68,7 @@ static const struct flag who_flags[] = {
     {CONTEXT_FLAG},
     {NAMESPACE_FLAG("namespace of the claims (default: that of the context)")},
     {ALL_NAMESPACES_FLAG("claims of these names in all namespaces")},
-    {"all", 'a', FLAG_SWITCH, AT(all), NULL, NULL,
-     "each claim that a pod waits for, the longest wait first"},
+    {ALL_FLAG("what pods wait for of claims, that for which most wait first")},
     {"watch", 'w', FLAG_SWITCH, AT(watch), NULL, NULL,
      "follow a live cluster, and show each change, until interrupted"},
     {CONFIG_FLAG},
@@ -82,6 +82,7 @@ static const struct flag why_flags[] = {
     {CONTEXT_FLAG},
     {NAMESPACE_FLAG("namespace of the pods (default: that of the context)")},
     {ALL_NAMESPACES_FLAG("pods of these names in all namespaces")},
+    {ALL_FLAG("what pods wait for, that for which most wait first")},
     {CONFIG_FLAG},
     {OUTPUT_FLAG},
     {HELP_FLAG},
@@ -219,19 +220,22 @@ const struct command command_table[] = {
      "show who holds a claim, who waits for it, and what would free it",
      "Shows which pods hold the claims and which wait for them, where their volumes are attached,\n"
      "finalizers, budgets and locks, and what frees each claim. A claim is NAME, NAMESPACE/NAME,\n"
-     "or pvc/NAME. With --all, it lists the claims that pods wait for, of all namespaces unless\n"
+     "or pvc/NAME. With --all, it lists what pods wait for, of all namespaces unless\n"
      "--namespace is given. With --watch, it shows each change: on a terminal, the present state;\n"
      "otherwise a line for each claim that has changed, or with -o json an object on a line.\n"
      "Exit status: 0: each claim was found; 2: one was not, or another failure.\n",
      who_flags, "[CLAIM...]", VALUES_CLAIMS, command_who},
-    {"why", "POD... [--snapshot FILE] [-n NAME | -A] [--config FILE|FOLDER] [-o FORMAT] ...",
+    {"why",
+     "(POD... | --all) [--snapshot FILE] [-n NAME | -A] [--config FILE|FOLDER] [-o FORMAT] ...",
      "show why a pod waits, as far as its claims are the cause, and what would help",
      "Shows each cause that has to do with the pod's claims and volumes, in the order in which\n"
      "one should look: claims that are missing, unbound, lost or in use; where their volumes can\n"
      "be used; drivers, attach limits and attachments. A pod is NAME, NAMESPACE/NAME, or\n"
-     "pod/NAME.\n"
-     "Exit status: 0: each pod was found; 2: one was not, or another failure.\n",
-     why_flags, "POD...", VALUES_PODS, command_why},
+     "pod/NAME. deployment/NAME, statefulset/NAME, job/NAME, pvc/NAME, node/NAME and so on are\n"
+     "the pods of that object that wait. With --all, it lists what pods wait for, of all\n"
+     "namespaces unless --namespace is given.\n"
+     "Exit status: 0: each object was found; 2: one was not, or another failure.\n",
+     why_flags, "[POD...]", VALUES_PODS, command_why},
     {"certificates", "[-o FOLDER | --kubeconfig FILE] [--host NAME]... [--dry-run] ...",
      "make and renew the certificates for TLS",
      "Makes an authority, and a certificate of it for claimguard and for a scheduler. A later\n"

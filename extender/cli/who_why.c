@@ -124,7 +124,7 @@ static const char *similar_claim(const struct inquiry *inquiry, const struct ope
     for (const struct claim *claim;
          (claim = cluster_next_claim(&inquiry->cluster, &walk)) != NULL;) {
         struct slice name = claim_name(claim);
-        const struct operand same = {operand->ns, name};
+        const struct operand same = {operand->ns, name, KIND_CLAIM};
         if (!claim->exists || !operand_is(&same, name_text(claim->ns), name))
             continue;
         nearest_offer_copy(&nearest, name);
@@ -288,6 +288,20 @@ static const char *note_of(const struct inquiry *inquiry, const struct operand *
                        "looks in another namespace)";
 }
 
+/* Says on stderr that there is no such object that is no pod, and no pod of it. */
+static int report_missing_owner(const struct operand *operand)
+{
+    struct error err;
+
+    (void)error_set(&err, ERROR_NOT_FOUND, "why: there is no %s %.*s%s%.*s, and no pod %s it",
+                    kind_text(operand->kind), SLICE_ARG(operand->ns),
+                    operand->ns.len == 0 ? "" : "/", SLICE_ARG(operand->name),
+                    operand->kind == KIND_CLAIM  ? "names"
+                    : operand->kind == KIND_NODE ? "is on"
+                                                 : "is of");
+    return command_fail(&err);
+}
+
 /* Says on stderr that there is no such pod. */
 static int report_missing_pod(const struct inquiry *inquiry, const struct operand *operand)
 {
@@ -296,6 +310,8 @@ static int report_missing_pod(const struct inquiry *inquiry, const struct operan
     const char *hint = similar_pod(inquiry, operand, text);
     struct error err;
 
+    if (operand->kind != KIND_POD)
+        return report_missing_owner(operand);
     if (elsewhere != NULL)
         (void)error_set(&err, ERROR_NOT_FOUND,
                         "why: there is no pod %.*s/%.*s (there is %.*s/%.*s)",
@@ -324,7 +340,10 @@ static int print_why(struct question *question, struct why *why, struct error *e
 
 static int answer_why(struct question *question, struct error *err)
 {
-    struct why *why = why_new(&(const struct why_question){question->operands, question->count});
+    const struct arguments *arguments = question->arguments;
+    const struct why_question asked = {question->operands, question->count, arguments->all,
+                                       slice_of(arguments->ns == NULL ? "" : arguments->ns)};
+    struct why *why = why_new(&asked);
     int rc = why == NULL ? error_no_memory(err) : print_why(question, why, err);
 
     why_free(why);
@@ -333,7 +352,13 @@ static int answer_why(struct question *question, struct error *err)
 
 static const char *find_why_problem(struct question *question)
 {
-    return question->arguments->operand_count == 0 ? "give pods" : find_problem(question);
+    const struct arguments *arguments = question->arguments;
+
+    if (arguments->operand_count == 0 && !arguments->all)
+        return "give pods, or what has them, or --all";
+    if (arguments->operand_count != 0 && arguments->all)
+        return "pods and --all: give only one of them";
+    return find_problem(question);
 }
 
 int command_why(const struct arguments *arguments, struct error *err)

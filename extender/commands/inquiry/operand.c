@@ -8,11 +8,18 @@ enum { COMMAND_BYTES_MAX = 4096 };
 static const struct {
     const char *word;
     enum kind kind;
-} words[] = {{"po", KIND_POD}, {"pvc", KIND_CLAIM}, {"pvcs", KIND_CLAIM}, {"pv", KIND_VOLUME}};
+} words[] = {{"po", KIND_POD},           {"pvc", KIND_CLAIM},
+             {"pvcs", KIND_CLAIM},       {"pv", KIND_VOLUME},
+             {"no", KIND_NODE},          {"deploy", KIND_DEPLOYMENT},
+             {"sts", KIND_STATEFUL_SET}, {"ds", KIND_DAEMON_SET},
+             {"rs", KIND_REPLICA_SET},   {"rc", KIND_REPLICATION_CONTROLLER},
+             {"job", KIND_JOB},          {"cj", KIND_CRON_JOB}};
 
-/* KIND_OTHER: it is no word for a kind. */
-static enum kind kind_of_word(struct slice word)
+/* KIND_OTHER: it is no word for a kind. kubectl also takes "deployment.apps". */
+static enum kind kind_of_word(struct slice text)
 {
+    struct slice word = slice_cut(&text, '.');
+
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         enum kind kind = words[i].kind;
         if (slice_equal_fold(word, slice_of(words[i].word)) ||
@@ -59,7 +66,22 @@ static int refuse_kind(const char *text, struct slice name, enum kind given, enu
                          text, SLICE_ARG(name));
     if (wanted == KIND_CLAIM && given == KIND_VOLUME)
         return refuse_volume(text, name, err);
-    return error_set(err, ERROR_INVALID, "%s: expected a %s", text, kind_text(wanted));
+    return wanted == KIND_CLAIM
+               ? error_set(err, ERROR_INVALID, "%s: expected a claim, or a node", text)
+               : error_set(err, ERROR_INVALID,
+                           "%s: expected a pod, a claim, a node, or what creates pods", text);
+}
+
+bool operand_is_owner(const struct operand *operand)
+{
+    return operand->kind >= KIND_DEPLOYMENT && operand->kind <= KIND_CRON_JOB;
+}
+
+/* Whether a command that asks about `wanted` takes the operand. */
+static bool is_taken(const struct operand *operand, enum kind wanted)
+{
+    return operand->kind == wanted || operand->kind == KIND_NODE ||
+           (wanted == KIND_POD && (operand->kind == KIND_CLAIM || operand_is_owner(operand)));
 }
 
 bool operand_is_kind_word(const struct operand *operand)
@@ -73,14 +95,18 @@ int operand_parse(struct operand *out, const char *text, enum kind kind, struct 
     struct slice rest = slice_of(text), part;
     bool has_ns = take_part(&rest, &part);
 
+    *out = (struct operand){.kind = kind};
     if (has_ns && kind_of_word(part) != KIND_OTHER) {
-        if (kind_of_word(part) != kind)
-            return refuse_kind(text, rest, kind_of_word(part), kind, err);
+        out->kind = kind_of_word(part);
+        if (!is_taken(out, kind))
+            return refuse_kind(text, rest, out->kind, kind, err);
         has_ns = take_part(&rest, &part);
     }
-    *out = (struct operand){has_ns ? part : ns, rest};
+    out->ns = out->kind == KIND_NODE ? SLICE("") : has_ns ? part : ns;
+    out->name = rest;
     const struct object_reference reference = {.kind = kind, .ns = out->ns, .name = out->name};
-    if ((has_ns && part.len == 0) || !object_reference_is_possible(&reference))
+    if ((has_ns && (part.len == 0 || out->kind == KIND_NODE)) ||
+        !object_reference_is_possible(&reference))
         return error_set(err, ERROR_INVALID, "%s: expected NAME, NAMESPACE/NAME or %s/NAME", text,
                          kind == KIND_POD ? "pod" : "pvc");
     return 0;

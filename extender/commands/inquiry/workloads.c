@@ -10,9 +10,10 @@
 
 enum { WORKLOADS_BYTES_MAX = 512 << 20, PATH_BYTES_MAX = 8192, GAPS_MAX = 5 };
 
-static const enum kind kinds[] = {KIND_DEPLOYMENT, KIND_STATEFUL_SET, KIND_REPLICA_SET,
-                                  KIND_REPLICATION_CONTROLLER, KIND_JOB};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+static const enum kind kinds[] = {
+    KIND_DEPLOYMENT, KIND_STATEFUL_SET, KIND_REPLICA_SET, KIND_REPLICATION_CONTROLLER,
+    KIND_JOB,        KIND_DAEMON_SET,   KIND_CRON_JOB};
+enum { KINDS = sizeof kinds / sizeof *kinds, CHANGED_KINDS = 5 /* the first ones */ };
 
 struct entry {
     UT_hash_handle hh;
@@ -79,9 +80,9 @@ void workloads_forget(struct workloads *workloads)
 }
 
 /* One of kinds[]; KIND_OTHER: another kind. */
-static enum kind find_kind(struct slice kind)
+static enum kind find_kind(struct slice kind, size_t count)
 {
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < count; i++)
         if (slice_equal(kind, slice_of(kind_text(kinds[i]))))
             return kinds[i];
     return KIND_OTHER;
@@ -89,7 +90,7 @@ static enum kind find_kind(struct slice kind)
 
 struct slice workload_resource(struct slice api_version, struct slice kind)
 {
-    enum kind found = find_kind(kind);
+    enum kind found = find_kind(kind, CHANGED_KINDS);
     struct slice resource = slice_of(kind_resource(found));
 
     if (found == KIND_OTHER || kind_of_any(api_version, kind) != found)
@@ -99,7 +100,7 @@ struct slice workload_resource(struct slice api_version, struct slice kind)
 
 bool workload_scales(struct slice kind)
 {
-    enum kind found = find_kind(kind);
+    enum kind found = find_kind(kind, CHANGED_KINDS);
     return found != KIND_OTHER && found != KIND_JOB;
 }
 
@@ -196,7 +197,7 @@ int workloads_take(struct workloads *workloads, const struct source_text *text, 
 
     if (found == KIND_AUTOSCALER)
         return take_autoscaler(workloads, text->text, err);
-    if (found == KIND_OTHER || find_kind(kind) != found)
+    if (found == KIND_OTHER || find_kind(kind, KINDS) != found)
         return 0;
     arena_reset(&workloads->scratch);
     if (!workload_details_read(text->text, &workloads->scratch, &read))
@@ -290,7 +291,7 @@ const struct workload_answer *workloads_find(struct workloads *workloads, struct
     if (entry == NULL)
         return NULL;
     if (HASH_COUNT(workloads->entries) != count && workloads->kubeconfig != NULL)
-        read_live(workloads, find_kind(kind), ns, name, &entry->workload);
+        read_live(workloads, find_kind(kind, KINDS), ns, name, &entry->workload);
     return &entry->workload;
 }
 

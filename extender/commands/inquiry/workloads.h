@@ -1,8 +1,8 @@
 /*
- * workloads: the Deployments, StatefulSets, ReplicaSets, ReplicationControllers and Jobs of an
- * input: how many pods they have, what scaling them does, and who would undo that. Those of a
- * snapshot are taken while it is read. Of a live cluster, one that is asked for is read with one
- * GET; HorizontalPodAutoscalers are listed, in one namespace.
+ * workloads: the Deployments, StatefulSets, ReplicaSets, ReplicationControllers, Jobs, DaemonSets
+ * and CronJobs of an input: how many pods they have, what scaling them does, and who would undo
+ * that. Those of a snapshot are taken while it is read. Of a live cluster, one that is asked for is
+ * read with one GET; HorizontalPodAutoscalers are listed, in one namespace.
  *
  *     extern struct workloads *workloads;
  *     const struct workload_answer *workload =
@@ -43,8 +43,8 @@ struct workloads;
 struct workloads *workloads_new(const struct kubeconfig *kubeconfig);
 void workloads_free(struct workloads *workloads);
 
-/* "deployment" for "Deployment" of apps/v1: as kubectl names it. Empty: no such kind is read, or it
- * is another group's. */
+/* "deployment" for "Deployment" of apps/v1: as kubectl names it. Empty: it is neither scaled nor
+ * suspended, or another group's. */
 struct slice workload_resource(struct slice api_version, struct slice kind);
 
 /* Whether that kind has replicas. */
@@ -54,7 +54,7 @@ bool workload_scales(struct slice kind);
  * memory. */
 int workloads_take(struct workloads *workloads, const struct source_text *text, struct error *err);
 
-/* The workload of that kind, which has a workload_resource; valid until workloads_forget. NULL: no
+/* The workload of that kind, one of the above; valid until workloads_forget. NULL: no
  * memory. */
 const struct workload_answer *workloads_find(struct workloads *workloads, struct slice kind,
                                              struct slice ns, struct slice name);

@@ -132,8 +132,9 @@ static bool advise(struct who_claim *claim)
     return !claim->freed_by.has_failed;
 }
 
-bool who_each(const struct who_answer *answer,
-              bool (*visit)(void *context, const struct who_claim *claim), void *context)
+/* claim: only that one; NULL: each. */
+static bool visit_claims(const struct who_answer *answer, const struct claim *claim,
+                         bool (*visit)(void *context, const struct who_claim *claim), void *context)
 {
     struct arena arena;
     bool ok = true;
@@ -141,6 +142,8 @@ bool who_each(const struct who_answer *answer,
     arena_init(&arena, ANSWER_BYTES_MAX);
     for (size_t i = 0; i < answer->count && ok; i++) {
         const struct who_item *item = &answer->items[i];
+        if (claim != NULL && claim != item->claim)
+            continue;
         struct who_claim *again =
             item->known != NULL ? NULL : describe(answer, item->claim, &arena);
         ok = item->known != NULL ? visit(context, item->known)
@@ -149,6 +152,18 @@ bool who_each(const struct who_answer *answer,
     }
     arena_dispose(&arena);
     return ok;
+}
+
+bool who_each(const struct who_answer *answer,
+              bool (*visit)(void *context, const struct who_claim *claim), void *context)
+{
+    return visit_claims(answer, NULL, visit, context);
+}
+
+bool who_visit(const struct who_answer *answer, const struct claim *claim,
+               bool (*visit)(void *context, const struct who_claim *claim), void *context)
+{
+    return visit_claims(answer, claim, visit, context);
 }
 
 static int by_name(const struct claim *a, const struct claim *b)

@@ -55,6 +55,10 @@ void who_dispose(struct who_answer *answer);
 bool who_each(const struct who_answer *answer,
               bool (*visit)(void *context, const struct who_claim *claim), void *context);
 
+/* The same with that claim of the answer only. */
+bool who_visit(const struct who_answer *answer, const struct claim *claim,
+               bool (*visit)(void *context, const struct who_claim *claim), void *context);
+
 /* Puts "claims" and "notKnown" into an object. */
 void who_put(struct fields *out, const struct who_answer *answer);
 

@@ -154,6 +154,10 @@ bool who_is_out_of_service(const struct inquiry *inquiry, struct slice node, enu
 bool who_pod_init(struct who_pod *out, const struct inquiry *inquiry, const struct pod *pod,
                   struct arena *arena);
 
+/* Whether the pod is of a controller of that kind and name: itself, or over a ReplicaSet or Job. */
+bool who_is_of(const struct inquiry *inquiry, const struct who_pod *pod, enum kind kind,
+               struct slice name);
+
 /* Whether the pod has a node, which has not mounted its volumes yet, as far as is known. */
 bool who_waits_for_mounts(const struct who_pod *pod);
 

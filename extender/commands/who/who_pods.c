@@ -27,6 +27,42 @@ static struct owner find_owner(const struct pod_details *details)
     return owner;
 }
 
+static bool is_owner(const struct owner *owner, enum kind kind, struct slice name)
+{
+    return slice_equal(owner->name, name) && kind_of_any(owner->api_version, owner->kind) == kind;
+}
+
+/* Whether the Job is of the CronJob, which makes its name of its own and a number. */
+static bool is_of_cron_job(const struct inquiry *inquiry, struct slice ns, struct slice job,
+                           struct slice name)
+{
+    size_t digits = 0;
+
+    while (digits < job.len && job.ptr[job.len - 1 - digits] >= '0' &&
+           job.ptr[job.len - 1 - digits] <= '9')
+        digits++;
+    if (digits != 0 && job.len == name.len + 1 + digits && job.ptr[name.len] == '-' &&
+        slice_equal((struct slice){job.ptr, name.len}, name))
+        return true;
+    const struct workload_answer *known =
+        workloads_find(inquiry->workloads, slice_of(kind_text(KIND_JOB)), ns, job);
+    return known != NULL && known->state == WORKLOAD_KNOWN &&
+           is_owner(&known->details.controller, KIND_CRON_JOB, name);
+}
+
+bool who_is_of(const struct inquiry *inquiry, const struct who_pod *pod, enum kind kind,
+               struct slice name)
+{
+    const struct owner *controller = details_controller(&pod->details.owners);
+
+    if (controller == NULL)
+        return false;
+    if (kind == KIND_CRON_JOB)
+        return kind_of_any(controller->api_version, controller->kind) == KIND_JOB &&
+               is_of_cron_job(inquiry, name_text(pod->pod->ns), controller->name, name);
+    return is_owner(controller, kind, name) || is_owner(&pod->owner, kind, name);
+}
+
 /* Whether its condition Ready is Unknown: its kubelet has not reported for a while. */
 static bool is_unreachable(const struct inquiry *inquiry, struct slice node, struct arena *arena)
 {

@@ -3,19 +3,15 @@
 
 #include "cache/cluster/reservation.h"
 #include "config/base/text.h"
-#include "extender/commands/who/who_claim.h"
+#include "extender/commands/who/triage.h"
 #include "policy/verdict.h"
 
-static const struct {
-    const char *word, *text;
-} waits[] = {
-    [WAITS_OTHER] = {"Other", ""},
-    [WAITS_HOLDER] = {"Holder", "its holder"},
-    [WAITS_DETACH] = {"Detach", "detach (Multi-Attach)"},
-    [WAITS_CLAIM] = {"Claim", "the claim"},
-    [WAITS_BINDING] = {"Binding", "a volume"},
-    [WAITS_RESERVATION] = {"Reservation", "a reservation"},
-    [WAITS_LOCK] = {"Lock", "a lock"},
+enum { NAME_BYTES_MAX = 4096 };
+
+static const char *const waits[] = {
+    [WAITS_OTHER] = "Other", [WAITS_HOLDER] = "Holder",   [WAITS_DETACH] = "Detach",
+    [WAITS_CLAIM] = "Claim", [WAITS_BINDING] = "Binding", [WAITS_RESERVATION] = "Reservation",
+    [WAITS_LOCK] = "Lock",
 };
 
 /* ---- for programs ---- */
@@ -85,7 +81,7 @@ static void put_waiter(struct fields *out, const struct who_pod *waiter)
     who_put_pod(out, waiter);
     fields_text_if(out, "nominatedNode", pod_nominated_node(waiter->pod));
     fields_flag(out, "gated", waiter->pod->is_gated);
-    fields_text(out, "waitsFor", slice_of(waits[waiter->waits_for].word));
+    fields_text(out, "waitsFor", slice_of(waits[waiter->waits_for]));
     fields_text_if(out, "node", pod_node(waiter->pod));
     if (pod_is_assigned(waiter->pod))
         fields_text_if(out, "state", who_state(waiter));
@@ -387,79 +383,106 @@ static bool print_claim(void *context, const struct who_claim *claim)
     return block_print(&block, &printing->style, printing->file);
 }
 
-/* ---- the answer to --all: a row for each claim ---- */
+/* ---- the answer to --all: a line for what many wait for ---- */
 
-/* "db-1 and 2 more"; nothing if there is none. */
-static void put_first(struct buf *cell, const struct who_pod *first, size_t count)
+/* What a pod waits for, as far as it is the same for several claims: "node node-1", "StatefulSet
+ * shop/db", "pod shop/db-0". */
+static void put_blocker(struct buf *out, const struct who_claim *claim,
+                        const struct who_pod *waiter)
 {
-    buf_put(cell, count == 0 ? SLICE("") : pod_name(first->pod));
-    if (count > 1)
-        buf_printf(cell, " and %zu more", count - 1);
+    const struct who_pod *holder = claim->holder_count == 0 ? NULL : claim->holders;
+    struct slice ns = name_text(claim->claim->ns);
+
+    if (waiter->waits_for == WAITS_DETACH)
+        buf_printf(out, "node %.*s", SLICE_ARG(waiter->blocked_by));
+    else if (waiter->waits_for == WAITS_CLAIM)
+        buf_put(out, !claim->claim->exists       ? SLICE("it does not exist")
+                     : claim->claim->is_deleting ? SLICE("it is being deleted")
+                                                 : SLICE("it is Lost"));
+    else if (waiter->waits_for == WAITS_BINDING)
+        buf_printf(out, "class %.*s", SLICE_ARG(name_slice(claim_storage_class(claim->claim))));
+    else if (waiter->waits_for != WAITS_HOLDER || holder == NULL)
+        buf_printf(out, "claim %.*s/%.*s", CLAIM_NAME_ARG(claim->claim));
+    else if (holder->node_state > NODE_READY)
+        buf_printf(out, "node %.*s", SLICE_ARG(pod_node(holder->pod)));
+    else if (holder->owner.name.len != 0)
+        buf_printf(out, "%.*s %.*s/%.*s", SLICE_ARG(holder->owner.kind), SLICE_ARG(ns),
+                   SLICE_ARG(holder->owner.name));
+    else
+        buf_printf(out, "pod %.*s/%.*s", POD_ARG(holder->pod));
 }
 
-/* "RWOP", as kubectl says. */
-static void put_modes(struct buf *cell, const struct pull_items *modes)
+static bool add_waiting(struct triage *triage, const struct who_claim *claim,
+                        const struct who_pod *waiter)
 {
-    static const struct {
-        struct slice name, text;
-    } rows[] = {{{"ReadWriteOnce", 13}, {"RWO", 3}},
-                {{"ReadOnlyMany", 12}, {"ROX", 3}},
-                {{"ReadWriteMany", 13}, {"RWX", 3}},
-                {{"ReadWriteOncePod", 16}, {"RWOP", 4}}};
-    const struct slice *items = modes->items;
+    struct triage_member member = {
+        .cause = slice_of(waits[waiter->waits_for]), .subject = claim->claim, .pod = waiter};
+    struct buf what, name;
 
-    for (size_t i = 0; i < modes->count; i++) {
-        struct slice text = items[i];
-        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-            text = slice_equal(items[i], rows[k].name) ? rows[k].text : text;
-        buf_printf(cell, "%s%.*s", i == 0 ? "" : ",", SLICE_ARG(text));
-    }
+    buf_init(&what, NAME_BYTES_MAX);
+    buf_init(&name, NAME_BYTES_MAX);
+    put_blocker(&what, claim, waiter);
+    buf_printf(&name, "%.*s/%.*s", CLAIM_NAME_ARG(claim->claim));
+    member.what = buf_slice(&what);
+    member.name = buf_slice(&name);
+    bool ok = !what.failed && !name.failed && triage_add(triage, &member);
+    buf_dispose(&what);
+    buf_dispose(&name);
+    return ok;
 }
 
-/* The waiter that waits longest for this claim; NULL: none. */
-static const struct who_pod *first_waiter(const struct who_claim *claim)
+static bool add_claim(void *context, const struct who_claim *claim)
 {
-    for (size_t i = 0; i < claim->waiter_count; i++)
+    bool ok = true;
+
+    for (size_t i = 0; i < claim->waiter_count && ok; i++)
         if (claim->waiters[i].waits_for != WAITS_OTHER)
-            return &claim->waiters[i];
-    return NULL;
+            ok = add_waiting(context, claim, &claim->waiters[i]);
+    return ok;
 }
 
-/* Where the claim is held; or the volume is attached. */
-static struct slice node_of(const struct who_claim *claim)
+/* What to do first. */
+struct first {
+    const struct triage_group *group;
+    const struct sheet_style *style;
+    FILE *file;
+};
+
+static bool print_first(void *context, const struct who_claim *claim)
 {
-    if (claim->holder_count != 0)
-        return pod_node(claim->holders[0].pod);
-    return claim->attachment_count != 0 ? claim->attachments[0].node : SLICE("");
+    const struct first *first = context;
+    struct block block;
+
+    block_init(&block);
+    triage_put_heading(&block.line, first->group);
+    block_heading(&block);
+    put_heading(&block, claim);
+    add_pods(&block, claim);
+    block_advice(&block, "  first", &claim->freed_by);
+    bool ok = block_print(&block, first->style, first->file);
+    (void)fputc('\n', first->file);
+    return ok;
 }
 
-static bool add_claim(void *sheet, const struct who_claim *claim)
+static bool print_triage(const struct who_answer *answer, const struct triage *triage,
+                         const struct sheet_style *style, FILE *file)
 {
-    const struct who_pod *first = first_waiter(claim);
-    struct row row = {.count = 0};
+    struct first first = {triage->groups, style, file};
 
-    row_text(&row, name_text(claim->claim->ns));
-    row_text(&row, claim_name(claim->claim));
-    put_first(row_cell(&row), claim->holders, claim->holder_count);
-    row_text(&row, node_of(claim));
-    row_text(&row, first == NULL ? SLICE("") : first->since);
-    put_first(row_cell(&row), first != NULL ? first : claim->waiters, claim->waiter_count);
-    row_text(&row, slice_of(waits[first == NULL ? WAITS_OTHER : first->waits_for].text));
-    put_modes(row_cell(&row), &claim->details.access_modes);
-    return row_end(&row, sheet);
+    return who_visit(answer, triage->groups->entries->subject, print_first, &first) &&
+           triage_print(triage, style, file);
 }
 
 static bool print_all(const struct who_answer *answer, const struct sheet_style *style, FILE *file)
 {
-    static const char *const headings[] = {"NAMESPACE", "CLAIM", "HELD BY", "NODE", "WAITING SINCE",
-                                           "WAITING",   "FOR",   "ACCESS",  NULL};
-    struct sheet sheet = {NULL, 0};
+    struct triage triage;
 
     if (answer->count == 0)
         return fputs("No pod waits for a claim.\n", file) >= 0;
-    bool ok = sheet_add(&sheet, headings) && who_each(answer, add_claim, &sheet) &&
-              sheet_print(&sheet, style, file);
-    sheet_dispose(&sheet);
+    triage_init(&triage);
+    bool ok = who_each(answer, add_claim, &triage) && triage_sort(&triage) &&
+              print_triage(answer, &triage, style, file);
+    triage_dispose(&triage);
     return ok;
 }
 

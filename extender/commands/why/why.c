@@ -30,14 +30,9 @@ struct why *why_new(const struct why_question *question)
     if (why == NULL)
         return NULL;
     why->question = question;
-    why->unseen = question->count;
     arena_init(&why->reading, READING_BYTES_MAX);
     arena_init(&why->texts, ANSWER_BYTES_MAX);
-    why->seen = arena_alloc(&why->reading, (question->count + 1) * sizeof *why->seen);
-    if (why->seen != NULL)
-        return why;
-    why_free(why);
-    return NULL;
+    return why;
 }
 
 void why_free(struct why *why)
@@ -49,111 +44,59 @@ void why_free(struct why *why)
     free(why);
 }
 
-/* ---- the pods that are asked about ---- */
-
-/* Marks the operands that the pod is meant by. Whether there are any. */
-static bool asks_for(struct why *why, struct slice ns, struct slice name)
-{
-    bool is_asked = false;
-
-    for (size_t i = 0; i < why->question->count; i++) {
-        const struct operand *operand = &why->question->operands[i];
-        if (!operand_is(operand, ns, name))
-            continue;
-        is_asked = true;
-        if (operand->ns.len != 0 && !why->seen[i])
-            why->unseen--;
-        why->seen[i] = true;
-    }
-    return is_asked;
-}
-
-static struct why_asked *find_asked(const struct why *why, const struct meta *meta)
-{
-    struct why_asked *asked = why->asked;
-
-    while (asked != NULL &&
-           !(slice_equal(asked->name, meta->name) && slice_equal(asked->ns, meta->ns)))
-        asked = asked->next;
-    return asked;
-}
-
-static const struct pod_mounts *copy_mounts(struct why *why, const struct pod_mounts *mounts)
-{
-    void *memory = mounts == NULL ? NULL : arena_alloc(&why->reading, mounts_bytes(mounts));
-
-    if (memory == NULL) {
-        why->has_no_memory = why->has_no_memory || mounts != NULL;
-        return NULL;
-    }
-    return mounts_copy(mounts, memory);
-}
-
-/* Remembers the pod; of one that is read twice, the last text counts. */
-static void remember(struct why *why, const struct pod_object *pod)
-{
-    struct why_asked *asked = find_asked(why, &pod->meta);
-
-    if (asked == NULL) {
-        asked = arena_alloc(&why->reading, sizeof *asked);
-        if (asked == NULL) {
-            why->has_no_memory = true;
-            return;
-        }
-        asked->ns = arena_copy(&why->reading, pod->meta.ns);
-        asked->name = arena_copy(&why->reading, pod->meta.name);
-        asked->next = why->asked;
-        why->asked = asked;
-    }
-    asked->claim_count = 0;
-    asked->claims = arena_alloc(&why->reading, (pod->claim_count + 1) * sizeof *asked->claims);
-    for (size_t i = 0; asked->claims != NULL && i < pod->claim_count; i++) {
-        asked->claims[asked->claim_count] = arena_copy(&why->reading, pod->claims[i].name);
-        if (asked->claims[asked->claim_count++].ptr == NULL)
-            why->has_no_memory = true;
-    }
-    asked->mounts = copy_mounts(why, pod->mounts);
-    if (asked->claims == NULL || asked->ns.ptr == NULL || asked->name.ptr == NULL)
-        why->has_no_memory = true;
-}
-
-/* ---- what has to do with them ---- */
+/* ---- what has to do with the pods that are asked about ---- */
 
 static bool is_asked_namespace(const struct why *why, struct slice ns)
 {
-    for (size_t i = 0; i < why->question->count; i++) {
-        struct slice asked = why->question->operands[i].ns;
-        if (asked.len == 0 || slice_equal(asked, ns))
+    const struct why_question *question = why->question;
+
+    if (question->is_all)
+        return question->ns.len == 0 || slice_equal(question->ns, ns);
+    for (size_t i = 0; i < question->count; i++)
+        if (question->operands[i].ns.len == 0 || slice_equal(question->operands[i].ns, ns))
             return true;
-    }
     return false;
 }
 
-/* Whether a pod that is asked about may name the claim. Until all of them are read, any claim of
- * their namespaces may be one. */
-static bool may_be_named(const struct why *why, struct slice ns, struct slice claim)
+/* Of a pod without a node, the cluster has the mounts. */
+static void remember_mounts(struct why *why, const struct pod_object *pod)
 {
-    if (!is_asked_namespace(why, ns))
-        return false;
-    if (why->unseen != 0)
-        return true;
-    for (const struct why_asked *asked = why->asked; asked != NULL; asked = asked->next)
-        for (size_t i = 0; slice_equal(asked->ns, ns) && i < asked->claim_count; i++)
-            if (slice_equal(asked->claims[i], claim))
-                return true;
+    struct why_mounts *kept;
+
+    if (pod->mounts == NULL || pod->node.len == 0)
+        return;
+    kept = arena_alloc(&why->reading, sizeof *kept);
+    void *memory = arena_alloc(&why->reading, mounts_bytes(pod->mounts));
+    why->has_no_memory = why->has_no_memory || kept == NULL || memory == NULL;
+    if (why->has_no_memory)
+        return;
+    *kept = (struct why_mounts){.next = why->mounts,
+                                .ns = arena_copy(&why->reading, pod->meta.ns),
+                                .name = arena_copy(&why->reading, pod->meta.name),
+                                .mounts = mounts_copy(pod->mounts, memory)};
+    why->has_no_memory = kept->ns.ptr == NULL || kept->name.ptr == NULL;
+    why->mounts = kept;
+}
+
+static bool is_named(const struct why *why, const struct meta *meta)
+{
+    for (size_t i = 0; i < why->question->count; i++)
+        if (why->question->operands[i].kind == KIND_POD &&
+            operand_is(&why->question->operands[i], meta->ns, meta->name))
+            return true;
     return false;
 }
 
+/* One that has ended matters only if it is named. */
 static bool keeps_pod(struct why *why, const struct pod_object *pod)
 {
-    if (asks_for(why, pod->meta.ns, pod->meta.name)) {
-        remember(why, pod);
-        return true;
-    }
-    for (size_t i = 0; !phase_is_terminal(pod->phase) && i < pod->claim_count; i++)
-        if (may_be_named(why, pod->meta.ns, pod->claims[i].name))
-            return true;
-    return false;
+    bool is_asked = is_named(why, &pod->meta);
+
+    if (!is_asked && (phase_is_terminal(pod->phase) || !is_asked_namespace(why, pod->meta.ns)))
+        return false;
+    if (is_asked || !slice_equal(pod->phase, SLICE("Running")))
+        remember_mounts(why, pod);
+    return true;
 }
 
 static bool keeps(void *context, const struct object *object)
@@ -163,25 +106,28 @@ static bool keeps(void *context, const struct object *object)
 
     switch (object->kind) {
     case KIND_POD: return keeps_pod(why, &object->pod);
-    case KIND_CLAIM: return may_be_named(why, object->meta.ns, object->meta.name);
+    case KIND_CLAIM: return is_asked_namespace(why, object->meta.ns);
     case KIND_VOLUME:
         return attributes[VOLUME_CLAIM_NAME].len == 0 ||
-               may_be_named(why, attributes[VOLUME_CLAIM_NAMESPACE], attributes[VOLUME_CLAIM_NAME]);
+               is_asked_namespace(why, attributes[VOLUME_CLAIM_NAMESPACE]);
     default: return true;
     }
 }
 
 struct inquiry_wish why_wish(struct why *why)
 {
+    const struct why_question *question = why->question;
+
     return (struct inquiry_wish){
         .kinds = 1U << KIND_POD | 1U << KIND_NODE | 1U << KIND_CLAIM | 1U << KIND_VOLUME |
                  1U << KIND_STORAGE_CLASS | 1U << KIND_CSI_DRIVER | 1U << KIND_CSI_NODE |
                  1U << KIND_VOLUME_ATTRIBUTES_CLASS | 1U << KIND_POD_DISRUPTION_BUDGET |
                  1U << KIND_VOLUME_ATTACHMENT,
-        .ns = operands_namespace(why->question->operands, why->question->count),
+        .ns = question->is_all ? question->ns
+                               : operands_namespace(question->operands, question->count),
         .keeps = keeps,
         .keeps_workloads = true,
-        .reads_finished = true,
+        .reads_finished = !question->is_all, /* there may be many */
         .context = why,
     };
 }
@@ -310,7 +256,7 @@ static bool find_placement(struct why_pod *pod)
 
 /* False: no memory. */
 static bool add_pod(struct why *why, const struct inquiry *inquiry, const struct config *config,
-                    const struct who_index *index, const struct why_asked *asked)
+                    const struct who_index *index, const struct pod *record)
 {
     struct arena arena;
     struct why_pod *pod = &why->pods[why->pod_count++];
@@ -320,10 +266,10 @@ static bool add_pod(struct why *why, const struct inquiry *inquiry, const struct
     *pod = (struct why_pod){.inquiry = inquiry,
                             .shared = &why->shared,
                             .view = {.cluster = &inquiry->cluster, .config = config},
-                            .pod = cluster_find_pod(&inquiry->cluster, asked->ns, asked->name),
+                            .pod = record,
                             .texts = &why->texts,
                             .arena = &arena};
-    bool is_whole = pod->pod != NULL && why_gather(pod, index, asked);
+    bool is_whole = why_gather(pod, index, why->mounts);
     if (is_whole) {
         note(&why->notes, pod);
         find_causes(pod);
@@ -336,54 +282,30 @@ static bool add_pod(struct why *why, const struct inquiry *inquiry, const struct
 
 /* ---- the answer ---- */
 
-static int compare_asked(const void *a, const void *b)
-{
-    const struct why_asked *x = *(struct why_asked *const *)a, *y = *(struct why_asked *const *)b;
-    int order = slice_compare(x->ns, y->ns);
-
-    return order != 0 ? order : slice_compare(x->name, y->name);
-}
-
-/* The pods that are asked about, by name; NULL: no memory. */
-static struct why_asked **sort_asked(struct why *why, size_t *count)
-{
-    *count = 0;
-    for (const struct why_asked *asked = why->asked; asked != NULL; asked = asked->next)
-        ++*count;
-    struct why_asked **sorted = arena_alloc(&why->texts, (*count + 1) * sizeof(struct why_asked *));
-    size_t at = 0;
-    for (struct why_asked *asked = why->asked; sorted != NULL && asked != NULL; asked = asked->next)
-        sorted[at++] = asked;
-    if (sorted != NULL)
-        qsort((void *)sorted, *count, sizeof(struct why_asked *), compare_asked);
-    return sorted;
-}
-
 /* Fills the index for the claims that the pods name. False: no memory. */
 static bool find_index(struct why *why, struct who_index *index, const struct cluster *cluster,
-                       struct why_asked *const *asked, size_t asked_count)
+                       const struct pod *const *pods, size_t pod_count)
 {
     size_t room = 0, count = 0;
 
-    for (size_t i = 0; i < asked_count; i++)
-        room += asked[i]->claim_count;
+    for (size_t i = 0; i < pod_count; i++)
+        room += pods[i]->use_count;
     const struct claim **claims =
         arena_alloc(&why->texts, (room + 1) * sizeof(const struct claim *));
-    for (size_t i = 0; claims != NULL && i < asked_count; i++) {
-        const struct pod *pod = cluster_find_pod(cluster, asked[i]->ns, asked[i]->name);
-        for (size_t j = 0; pod != NULL && j < pod->use_count && count < room; j++)
-            claims[count++] = claim_at(pod->uses[j].claim);
-    }
+    for (size_t i = 0; claims != NULL && i < pod_count; i++)
+        for (size_t j = 0; j < pods[i]->use_count; j++)
+            claims[count++] = claim_at(pods[i]->uses[j].claim);
     return claims != NULL && who_index_init(index, &why->texts, cluster, claims, &count);
 }
 
 static void mark_found(const struct why *why, bool *found)
 {
     for (size_t i = 0; i < why->question->count; i++) {
-        found[i] = false;
-        for (size_t j = 0; j < why->pod_count && !found[i]; j++)
-            found[i] = operand_is(&why->question->operands[i], name_text(why->pods[j].pod->ns),
-                                  pod_name(why->pods[j].pod));
+        const struct operand *operand = &why->question->operands[i];
+        found[i] = why->owners[i].exists || why->owners[i].pods != 0;
+        for (size_t j = 0; operand->kind == KIND_POD && j < why->pod_count && !found[i]; j++)
+            found[i] =
+                operand_is(operand, name_text(why->pods[j].pod->ns), pod_name(why->pods[j].pod));
     }
 }
 
@@ -391,6 +313,7 @@ bool why_answer(struct why *why, const struct inquiry *inquiry, const struct con
                 bool *found)
 {
     struct who_index index = {.naming_count = 0};
+    const struct pod **pods;
     size_t count;
 
     workloads_forget(inquiry->workloads);
@@ -400,12 +323,12 @@ bool why_answer(struct why *why, const struct inquiry *inquiry, const struct con
     why->notes = (struct why_notes){.is_of_namespace =
                                         inquiry->snapshot == NULL && why_wish(why).ns.len != 0};
     why->pod_count = 0;
-    struct why_asked **asked = sort_asked(why, &count);
+    if (why->has_no_memory || !why_select(why, inquiry, &pods, &count))
+        return false;
     why->pods = arena_alloc(&why->texts, (count + 1) * sizeof *why->pods);
-    bool is_whole = !why->has_no_memory && asked != NULL && why->pods != NULL &&
-                    find_index(why, &index, &inquiry->cluster, asked, count);
+    bool is_whole = why->pods != NULL && find_index(why, &index, &inquiry->cluster, pods, count);
     for (size_t i = 0; i < count && is_whole; i++)
-        is_whole = add_pod(why, inquiry, config, &index, asked[i]);
+        is_whole = add_pod(why, inquiry, config, &index, pods[i]);
     if (!is_whole)
         return false;
     mark_found(why, found);

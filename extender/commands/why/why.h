@@ -17,10 +17,12 @@
 
 struct config;
 
-/* The pods that are asked about. */
+/* The pods that are asked about. Of a claim, a node, or what creates pods: those that wait. */
 struct why_question {
     const struct operand *operands;
     size_t count;
+    bool is_all;     /* instead of operands: each pod that waits */
+    struct slice ns; /* with is_all: only of this namespace; empty: of all */
 };
 
 struct why;
@@ -29,11 +31,11 @@ struct why;
 struct why *why_new(const struct why_question *question);
 void why_free(struct why *why);
 
-/* What to read of a cluster. It remembers in *why which pods it sees. */
+/* What to read of a cluster. It remembers in *why what is read of pods, and Events. */
 struct inquiry_wish why_wish(struct why *why);
 
 /* Finds the answer, which *why keeps, until the next one is made; it points into the inquiry.
- * found: for each operand, whether there is such a pod. False: no memory. */
+ * found: for each operand, whether there is such an object. False: no memory. */
 bool why_answer(struct why *why, const struct inquiry *inquiry, const struct config *config,
                 bool *found);
 

@@ -306,10 +306,20 @@ void why_multi_attach(struct why_pod *pod, const struct why_claim *claim)
             "volume %.*s of claim %.*s/%.*s is for one node at a time, and node %.*s has it "
             "(Multi-Attach)",
             SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(node));
+    why_root(pod, (struct object_reference){.kind = KIND_NODE, .name = node});
     help_by_pods(pod, claim, node);
 }
 
 /* ---- the pod's own node ---- */
+
+/* Volumes of one driver wait for the same. */
+static void root_driver(struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice driver = claim->volume == NULL ? SLICE("") : volume_driver(claim->volume);
+
+    if (driver.len != 0)
+        why_root(pod, (struct object_reference){.kind = KIND_CSI_DRIVER, .name = driver});
+}
 
 void why_attach_failed(struct why_pod *pod, const struct why_claim *claim)
 {
@@ -323,6 +333,7 @@ void why_attach_failed(struct why_pod *pod, const struct why_claim *claim)
             "volume %.*s of claim %.*s/%.*s cannot be attached to node %.*s: %.*s",
             SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(pod_node(pod->pod)),
             SLICE_ARG(own->attach_error));
+    root_driver(pod, claim);
     why_help(pod, "driver %.*s says so, and tries again: its controller's log has more",
              SLICE_ARG(resource_attribute(own->record, VOLUME_ATTACHMENT_DRIVER)));
 }
@@ -349,6 +360,7 @@ void why_not_attached(struct why_pod *pod, const struct why_claim *claim)
         why_add(pod, WHY_BLOCKS, why_volume_reference(claim),
                 "volume %.*s of claim %.*s/%.*s is being attached to node %.*s",
                 SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(pod_node(pod->pod)));
+    root_driver(pod, claim);
     if (!node_at(pod->pod->node)->exists && why_knows(pod, KIND_NODE))
         why_help(pod,
                  "node %.*s does not exist, so nothing attaches to it: kube-controller-manager "

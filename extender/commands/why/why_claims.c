@@ -226,6 +226,14 @@ static void help_by_events(struct why_pod *pod, const struct why_claim *claim)
     why_command(pod, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
 }
 
+/* Claims of one class wait for the same. */
+static void root_class(struct why_pod *pod, const struct why_claim *claim)
+{
+    if (class_name(claim).len != 0)
+        why_root(pod,
+                 (struct object_reference){.kind = KIND_STORAGE_CLASS, .name = class_name(claim)});
+}
+
 void why_class_missing(struct why_pod *pod, const struct why_claim *claim)
 {
     const struct object_reference reference = {.kind = KIND_STORAGE_CLASS,
@@ -263,6 +271,7 @@ void why_claim_unbound(struct why_pod *pod, const struct why_claim *claim)
                 "claim %.*s/%.*s is not bound, and StorageClass %.*s does not wait for the pod's "
                 "node: the volume comes first",
                 CLAIM_ARG(claim), SLICE_ARG(class_name(claim)));
+    root_class(pod, claim);
     help_by_events(pod, claim);
 }
 
@@ -285,6 +294,7 @@ static void find_no_volume(struct why_pod *pod, const struct why_claim *claim)
             : has_offer ? "; there is one that fits, and only the scheduler checks on which nodes "
                           "it can be used"
                         : "");
+    root_class(pod, claim);
     help_by_events(pod, claim);
 }
 
@@ -330,6 +340,7 @@ void why_not_provisioned(struct why_pod *pod, const struct why_claim *claim)
             "the scheduler has chosen node %.*s for claim %.*s/%.*s, and its volume is not made "
             "yet: it takes no other node",
             SLICE_ARG(node), CLAIM_ARG(claim));
+    root_class(pod, claim);
     if (why_knows(pod, KIND_NODE) && cluster_find_node(cluster, node) == NULL) {
         why_help(pod,
                  "node %.*s does not exist: remove the annotation, so that the scheduler chooses "

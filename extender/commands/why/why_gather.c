@@ -187,13 +187,23 @@ static enum why_stage find_stage(const struct why_pod *pod)
     return who_waits_for_mounts(&pod->who) ? WHY_STARTING : WHY_RUNNING;
 }
 
-bool why_gather(struct why_pod *out, const struct who_index *index, const struct why_asked *asked)
+/* Of a pod that is read twice, the last text counts. */
+static const struct pod_mounts *find_mounts(const struct why_pod *pod,
+                                            const struct why_mounts *mounts)
+{
+    while (mounts != NULL && !(slice_equal(mounts->name, pod_name(pod->pod)) &&
+                               slice_equal(mounts->ns, name_text(pod->pod->ns))))
+        mounts = mounts->next;
+    return mounts == NULL ? NULL : mounts->mounts;
+}
+
+bool why_gather(struct why_pod *out, const struct who_index *index, const struct why_mounts *mounts)
 {
     if (!who_pod_init(&out->who, out->inquiry, out->pod, out->texts) ||
         !cluster_describe_pod(out->pod, out->texts, &out->object))
         return false;
     if (out->object.mounts == NULL)
-        out->object.mounts = asked->mounts;
+        out->object.mounts = find_mounts(out, mounts);
     out->view.node = pod_node(out->pod);
     out->stage = find_stage(out);
     return take_claims(out, index) && take_nodes(out) && take_fits(out);
@@ -223,6 +233,7 @@ void why_add_text(struct why_pod *pod, enum why_effect effect, struct object_ref
     grown[pod->cause_count++] = (struct why_cause){.word = pod->word,
                                                    .effect = effect,
                                                    .object = object,
+                                                   .root = object,
                                                    .text = text,
                                                    .helps = {.arena = pod->texts}};
     pod->causes = grown;
@@ -236,6 +247,26 @@ void why_add(struct why_pod *pod, enum why_effect effect, struct object_referenc
     va_start(args, format);
     why_add_text(pod, effect, object, arena_vprintf(pod->arena, format, args));
     va_end(args);
+}
+
+void why_root(struct why_pod *pod, struct object_reference root)
+{
+    root = copy_reference(root, pod->texts);
+    pod->has_failed = pod->has_failed || root.ns.ptr == NULL || root.name.ptr == NULL;
+    if (pod->cause_count != 0)
+        pod->causes[pod->cause_count - 1].root = root;
+}
+
+const struct why_cause *why_first_cause(const struct why_pod *pod)
+{
+    const struct why_cause *first = NULL;
+
+    for (size_t i = 0; i < pod->cause_count; i++) {
+        const struct why_cause *cause = &pod->causes[i];
+        if (cause->effect <= WHY_NARROWS && (first == NULL || cause->effect < first->effect))
+            first = cause;
+    }
+    return first;
 }
 
 /* The advice of the last cause; NULL: there was no memory for one. */

@@ -13,13 +13,19 @@ enum {
     WHY_POD_BYTES_MAX = 512 << 20
 };
 
-/* A pod that is asked about, and what is read of it before all objects are known. */
-struct why_asked {
-    struct why_asked *next;
+/* What is read of a pod that has a node, which the cluster does not store. */
+struct why_mounts {
+    struct why_mounts *next;
     struct slice ns, name;
-    struct slice *claims;
-    size_t claim_count;
-    const struct pod_mounts *mounts; /* NULL: not known */
+    const struct pod_mounts *mounts;
+};
+
+/* What is known of an operand that is no pod. */
+struct why_owner {
+    const struct operand *operand;
+    size_t pods, waiting;      /* that have not ended; of these, those that wait */
+    struct pull_items undoers; /* struct slice: who would undo what is changed there */
+    bool exists;
 };
 
 /* How far the pod has come. A bit, for the table of causes. */
@@ -75,6 +81,7 @@ struct why_cause {
     const char *word;
     enum why_effect effect;
     struct object_reference object; /* what it is about */
+    struct object_reference root;   /* by what it is put together with those of other pods */
     struct slice text;
     size_t rejected_nodes; /* 0: it is not about nodes */
     struct advice_list helps;
@@ -127,24 +134,31 @@ struct why {
     const struct why_question *question;
 
     /* while a cluster is read */
-    struct why_asked *asked;
-    size_t unseen; /* operands of one namespace for which no pod was read yet; with an operand
-                      of any namespace, never 0 */
-    bool *seen;    /* by operand */
+    struct why_mounts *mounts;
     bool has_no_memory;
-    struct arena reading; /* of asked */
+    struct arena reading; /* of what is read */
 
     /* the answer */
     struct why_pod *pods; /* by name */
     size_t pod_count;
+    struct why_owner *owners; /* by operand; those of pods are empty */
     struct why_shared shared;
     struct why_notes notes;
     struct gaps gaps;   /* what the input lacks */
     struct arena texts; /* of all this */
 };
 
+/* Finds the pods that are asked about, by name, and fills in why->owners. *out is in why->texts.
+ * False: no memory. */
+bool why_select(struct why *why, const struct inquiry *inquiry, const struct pod ***out,
+                size_t *count);
+
 /* Fills in claims, nodes and the stage; out has what is before them. False: no memory. */
-bool why_gather(struct why_pod *out, const struct who_index *index, const struct why_asked *asked);
+bool why_gather(struct why_pod *out, const struct who_index *index,
+                const struct why_mounts *mounts);
+
+/* The cause to look at first: one that blocks, else one that narrows; NULL: none. */
+const struct why_cause *why_first_cause(const struct why_pod *pod);
 
 /* Whether an object of that kind that is not in the input does not exist. */
 static inline bool why_knows(const struct why_pod *pod, enum kind kind)
@@ -161,6 +175,9 @@ void why_add(struct why_pod *pod, enum why_effect effect, struct object_referenc
 /* The same of a text in an arena; {NULL, 0}: there was no memory for it. */
 void why_add_text(struct why_pod *pod, enum why_effect effect, struct object_reference object,
                   struct slice text);
+
+/* What the last cause is put together by, instead of its object. */
+void why_root(struct why_pod *pod, struct object_reference root);
 
 /* Adds a cause that rejects the nodes with these flags, unless there are none; NULL: no memory. One
  * that narrows blocks the pod if it rejects all nodes. Whether it was added. */

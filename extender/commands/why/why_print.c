@@ -1,6 +1,9 @@
 /* An answer for programs, and for people. */
+#include "extender/commands/who/triage.h"
 #include "extender/commands/why/why_internal.h"
 #include "extender/report/explain.h"
+
+enum { WHAT_BYTES_MAX = 4096 };
 
 /* ---- for programs ---- */
 
@@ -108,6 +111,103 @@ static void put_pod(struct fields *out, const struct why_pod *pod)
     fields_close(out);
 }
 
+/* ---- pods that wait for the same ---- */
+
+/* "driver disk.example.com": what a cause is put together by. */
+static void put_root(struct buf *out, const struct object_reference *root)
+{
+    static const struct {
+        enum kind kind;
+        const char *word;
+    } words[] = {{KIND_POD, "pod"},
+                 {KIND_NODE, "node"},
+                 {KIND_CLAIM, "claim"},
+                 {KIND_VOLUME, "volume"},
+                 {KIND_CSI_DRIVER, "driver"}};
+    const char *word = kind_text(root->kind);
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        word = words[i].kind == root->kind ? words[i].word : word;
+    buf_printf(out, "%s %.*s%s%.*s", word, SLICE_ARG(root->ns), root->ns.len == 0 ? "" : "/",
+               SLICE_ARG(root->name));
+}
+
+static bool add_member(struct triage *triage, const struct why_pod *pod)
+{
+    const struct why_cause *cause = why_first_cause(pod);
+    struct triage_member member = {.subject = pod, .pod = &pod->who, .is_last = cause == NULL};
+    struct buf what;
+
+    buf_init(&what, WHAT_BYTES_MAX);
+    if (cause != NULL && cause->root.kind != KIND_POD) /* a pod of its own is no group */
+        put_root(&what, &cause->root);
+    member.cause = cause == NULL ? SLICE("") : slice_of(cause->word);
+    member.what = cause == NULL ? SLICE("other things than claims") : buf_slice(&what);
+    bool ok = !what.failed && triage_add(triage, &member);
+    buf_dispose(&what);
+    return ok;
+}
+
+/* Puts all pods together. Ownership: triage_dispose, also after false: no memory. */
+static bool find_groups(const struct why *why, struct triage *out)
+{
+    bool ok = true;
+
+    triage_init(out);
+    for (size_t i = 0; i < why->pod_count && ok; i++)
+        ok = add_member(out, &why->pods[i]);
+    return ok && triage_sort(out);
+}
+
+/* ---- the whole answer, for programs ---- */
+
+static void put_groups(struct fields *out, const struct why *why)
+{
+    struct triage triage;
+
+    if (find_groups(why, &triage))
+        triage_put(out, &triage);
+    else
+        out->has_failed = true;
+    triage_dispose(&triage);
+}
+
+static void put_owner(struct fields *out, const struct why_owner *owner)
+{
+    const struct slice *undoers = owner->undoers.items;
+
+    if (owner->operand->kind == KIND_POD)
+        return;
+    fields_open(out, NULL, '{');
+    fields_text(out, "kind", slice_of(kind_text(owner->operand->kind)));
+    fields_text_if(out, "namespace", owner->operand->ns);
+    fields_text(out, "name", owner->operand->name);
+    fields_number(out, "pods", (int64_t)owner->pods);
+    fields_number(out, "waiting", (int64_t)owner->waiting);
+    fields_open(out, "undoneBy", '[');
+    for (size_t i = 0; i < owner->undoers.count; i++)
+        fields_text(out, NULL, undoers[i]);
+    fields_close_several(out, 2);
+}
+
+static bool has_owner(const struct why *why)
+{
+    for (size_t i = 0; i < why->question->count; i++)
+        if (why->owners[i].operand->kind != KIND_POD)
+            return true;
+    return false;
+}
+
+static void put_owners(struct fields *out, const struct why *why)
+{
+    if (!has_owner(why))
+        return;
+    fields_open(out, "asked", '[');
+    for (size_t i = 0; i < why->question->count; i++)
+        put_owner(out, &why->owners[i]);
+    fields_close(out);
+}
+
 static bool print_fields(const struct why *why, enum output_format format, FILE *file)
 {
     struct fields out;
@@ -118,6 +218,9 @@ static bool print_fields(const struct why *why, enum output_format format, FILE 
     for (size_t i = 0; i < why->pod_count; i++)
         put_pod(&out, &why->pods[i]);
     fields_close(&out);
+    if (why->question->is_all)
+        put_groups(&out, why);
+    put_owners(&out, why);
     gaps_put(&out, "notKnown", &why->gaps);
     return fields_end(&out);
 }
@@ -214,7 +317,21 @@ static void add_left(struct block *block, const struct why_left *left)
     block_row(block, "  nodes");
 }
 
-static bool print_pod(const struct why_pod *pod, const struct sheet_style *style, FILE *file)
+/* Pods that wait for the same, but for that whose block it is. */
+static void add_same(struct block *block, const struct triage_group *group)
+{
+    for (size_t i = 1; i < group->pods && i <= WHY_NAMES_SHOWN_MAX; i++)
+        buf_printf(&block->line, "%s%.*s/%.*s", i == 1 ? "" : ", ",
+                   POD_ARG(((const struct why_pod *)group->entries[i].subject)->pod));
+    if (group->pods > WHY_NAMES_SHOWN_MAX + 1)
+        buf_printf(&block->line, " and %zu more", group->pods - 1 - WHY_NAMES_SHOWN_MAX);
+    if (group->pods > 1)
+        block_row(block, "  the same");
+}
+
+/* group: of the pod; NULL: not put together. */
+static bool print_pod(const struct why_pod *pod, const struct triage_group *group,
+                      const struct sheet_style *style, FILE *file)
 {
     struct slice message = who_message(&pod->who);
     struct block block;
@@ -228,20 +345,105 @@ static bool print_pod(const struct why_pod *pod, const struct sheet_style *style
     add_causes(&block, pod);
     if (pod->stage == WHY_SCHEDULING)
         add_left(&block, &pod->left);
+    if (group != NULL)
+        add_same(&block, group);
     return block_print(&block, style, file);
+}
+
+/* "Deployment shop/web: 3 of 5 pods wait", and who would undo what is changed there. */
+static bool print_owner(const struct why_owner *owner, const struct sheet_style *style, FILE *file)
+{
+    const struct operand *operand = owner->operand;
+    const struct slice *undoers = owner->undoers.items;
+    struct block block;
+
+    block_init(&block);
+    buf_printf(&block.line, "%s %.*s%s%.*s: ", kind_text(operand->kind), SLICE_ARG(operand->ns),
+               operand->ns.len == 0 ? "" : "/", SLICE_ARG(operand->name));
+    if (owner->pods == 0)
+        buf_put(&block.line, SLICE("it has no pods"));
+    else
+        buf_printf(&block.line, "%zu of %zu pods wait%s", owner->waiting, owner->pods,
+                   owner->waiting == 1 ? "s" : "");
+    block_heading(&block);
+    for (size_t i = 0; i < owner->undoers.count; i++) {
+        buf_put(&block.line, undoers[i]);
+        block_row(&block, i == 0 ? "  undone by" : " ");
+    }
+    return block_print(&block, style, file);
+}
+
+/* For each group its first pod, which waits longest, and the names of the others. */
+static bool print_groups(const struct why *why, const struct sheet_style *style, FILE *file)
+{
+    struct triage triage;
+    bool ok = find_groups(why, &triage);
+
+    for (size_t i = 0; i < why->question->count && ok; i++)
+        if (why->owners[i].operand->kind != KIND_POD &&
+            (why->owners[i].exists || why->owners[i].pods != 0))
+            ok = print_owner(&why->owners[i], style, file);
+    for (size_t i = 0; i < triage.group_count && ok; i++) {
+        (void)fputc('\n', file);
+        ok = print_pod(triage.groups[i].entries->subject, &triage.groups[i], style, file);
+    }
+    triage_dispose(&triage);
+    return ok;
+}
+
+/* What to do first, and a line for each cause. */
+static bool print_triage(const struct triage *triage, const struct sheet_style *style, FILE *file)
+{
+    const struct why_pod *pod = triage->groups->entries->subject;
+    const struct why_cause *cause = why_first_cause(pod);
+    struct block block;
+
+    if (cause == NULL)
+        return triage_print(triage, style, file);
+    block_init(&block);
+    triage_put_heading(&block.line, triage->groups);
+    block_heading(&block);
+    buf_printf(&block.line, "pod %.*s/%.*s: %.*s", POD_ARG(pod->pod), SLICE_ARG(cause->text));
+    block_row(&block, "  such as");
+    block_advice(&block, "  first", &cause->helps);
+    bool ok = block_print(&block, style, file);
+    (void)fputc('\n', file);
+    return ok && triage_print(triage, style, file);
+}
+
+static bool print_all(const struct why *why, const struct sheet_style *style, FILE *file)
+{
+    struct triage triage;
+    bool ok = find_groups(why, &triage);
+
+    if (ok && triage.count == 0)
+        (void)fputs("No pod waits.\n", file);
+    else
+        ok = ok && print_triage(&triage, style, file);
+    triage_dispose(&triage);
+    return ok;
+}
+
+static bool print_pods(const struct why *why, const struct sheet_style *style, FILE *file)
+{
+    bool ok = true;
+
+    for (size_t i = 0; i < why->pod_count && ok; i++) {
+        (void)fputs(i == 0 ? "" : "\n", file);
+        ok = print_pod(&why->pods[i], NULL, style, file);
+    }
+    return ok;
 }
 
 bool why_print(const struct why *why, enum output_format format, FILE *file)
 {
     const struct sheet_style style = sheet_style(file);
-    bool ok = true;
 
     if (format != OUTPUT_TABLE)
         return print_fields(why, format, file);
-    for (size_t i = 0; i < why->pod_count && ok; i++) {
-        (void)fputs(i == 0 ? "" : "\n", file);
-        ok = print_pod(&why->pods[i], &style, file);
-    }
+    bool ok = why->question->is_all ? print_all(why, &style, file)
+              : has_owner(why)      ? print_groups(why, &style, file)
+                                    : print_pods(why, &style, file);
     if (why->pod_count != 0) {
         (void)fputs(GAPS_HEADING, file);
         gaps_print(&why->gaps, "- ", "", file);

@@ -126,6 +126,14 @@ static void help_by_preemption(struct why_pod *pod)
                  (long long)verdict.victims[i]->priority);
 }
 
+/* Claims that pods on a node hold which does not answer wait for that node. */
+static void root_node(struct why_pod *pod, const struct who_claim *claim)
+{
+    if (claim->holder_count != 0 && claim->holders[0].node_state > NODE_READY)
+        why_root(pod, (struct object_reference){.kind = KIND_NODE,
+                                                .name = pod_node(claim->holders[0].pod)});
+}
+
 void why_in_use(struct why_pod *pod)
 {
     struct conflicts conflicts = {.count = 0};
@@ -142,6 +150,7 @@ void why_in_use(struct why_pod *pod)
             return;
         }
         why_add_text(pod, WHY_BLOCKS, why_claim_reference(claim), text);
+        root_node(pod, &claim->who);
         why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
         help_by_preemption(pod);
     }

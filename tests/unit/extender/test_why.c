@@ -9,8 +9,8 @@
 #include "extender/commands/why/why.h"
 
 static struct error err;
-static const struct operand operands[] = {{{"n", 1}, {"web-1", 5}}};
-static const struct why_question question = {operands, 1};
+static const struct operand operands[] = {{{"n", 1}, {"web-1", 5}, KIND_POD}};
+static const struct why_question question = {.operands = operands, .count = 1};
 
 #define POD(spec, status) \
     "kind: Pod\nmetadata: {name: web-1, namespace: n, uid: p}\nspec: {" spec "}\nstatus: {" status \
