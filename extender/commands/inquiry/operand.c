@@ -67,7 +67,7 @@ static int refuse_kind(const char *text, struct slice name, enum kind given, enu
     if (wanted == KIND_CLAIM && given == KIND_VOLUME)
         return refuse_volume(text, name, err);
     return wanted == KIND_CLAIM
-               ? error_set(err, ERROR_INVALID, "%s: expected a claim, or a node", text)
+               ? error_set(err, ERROR_INVALID, "%s: expected a claim", text)
                : error_set(err, ERROR_INVALID,
                            "%s: expected a pod, a claim, a node, or what creates pods", text);
 }
@@ -80,8 +80,9 @@ bool operand_is_owner(const struct operand *operand)
 /* Whether a command that asks about `wanted` takes the operand. */
 static bool is_taken(const struct operand *operand, enum kind wanted)
 {
-    return operand->kind == wanted || operand->kind == KIND_NODE ||
-           (wanted == KIND_POD && (operand->kind == KIND_CLAIM || operand_is_owner(operand)));
+    return operand->kind == wanted ||
+           (wanted == KIND_POD && (operand->kind == KIND_CLAIM || operand->kind == KIND_NODE ||
+                                   operand_is_owner(operand)));
 }
 
 bool operand_is_kind_word(const struct operand *operand)

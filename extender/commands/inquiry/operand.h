@@ -17,7 +17,7 @@ struct operand {
 };
 
 /* Reads a name; kind: of a name without one: KIND_POD, which also takes claims, nodes, and what
- * creates pods; or KIND_CLAIM, which also takes nodes. ns: the namespace of a name without one;
+ * creates pods; or KIND_CLAIM. ns: the namespace of a name without one;
  * empty: any. What it says before a slash is a kind if it can be one, as in kubectl.
  * Ownership: points into text. Errors: ERROR_INVALID: another kind, or no such name is possible. */
 int operand_parse(struct operand *out, const char *text, enum kind kind, struct slice ns,

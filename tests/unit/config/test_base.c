@@ -230,3 +230,18 @@ Test(printable, control_characters_are_replaced_byte_by_byte)
     make_printable(cut);
     cr_expect_str_eq(cut, "\xe2\x80");
 }
+
+Test(error, is_not_cut_inside_a_character)
+{
+    char long_text[ERROR_MESSAGE_BYTES + 8];
+    struct error err;
+
+    for (size_t before = 0; before < 4; before++) {
+        memset(long_text, 'a', sizeof long_text);
+        memcpy(long_text + ERROR_MESSAGE_BYTES - 4 + before, "\xe2\x82\xac", 4);
+        (void)error_set(&err, ERROR_INVALID, "%s", long_text);
+        size_t len = strlen(err.message);
+        cr_expect_eq(len, before == 0 ? ERROR_MESSAGE_BYTES - 1 : ERROR_MESSAGE_BYTES - 4 + before);
+        cr_expect((unsigned char)err.message[len - 1] < 0x80 || before == 0);
+    }
+}
