@@ -49,6 +49,14 @@ void placement_restrict(const struct placement *placement, placement_check *chec
     }
 }
 
+struct csi_driver_details placement_driver(const struct placement *placement, struct slice driver)
+{
+    for (size_t i = 0; i < placement->driver_count; i++)
+        if (slice_equal(placement->drivers[i].name, driver))
+            return placement->drivers[i].details;
+    return (struct csi_driver_details){.is_required = false};
+}
+
 static bool has_labels(const struct pull_items *wanted, struct slice labels)
 {
     const struct topology_label *items = wanted->items;

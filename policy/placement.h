@@ -1,7 +1,8 @@
 /*
- * placement: where the volumes of a pod can be: what kube-scheduler's plugins VolumeBinding and
- * VolumeZone read, and the cluster does not keep, because no other verdict needs it: labels of
- * nodes, nodeAffinity and labels of volumes, volumeBindingMode and allowedTopologies of classes.
+ * placement: where the volumes of a pod can be: what kube-scheduler's plugins NodeVolumeLimits,
+ * VolumeBinding and VolumeZone read, and the cluster does not keep, because no other verdict needs
+ * it: labels of nodes, nodeAffinity and labels of volumes, volumeBindingMode and allowedTopologies
+ * of classes, how many volumes a node can have and has, and the room for new ones.
  *
  * Commands have it (extender/commands/inquiry/places.h). The server does not: kube-scheduler calls
  * an extender behind its own plugins, which have let the pod pass on those nodes.
@@ -21,6 +22,8 @@ struct placed_claim {
     struct slice volume_labels;   /* of that volume, as in label_selector.h */
     struct slice binding_mode;    /* of its class; empty: not known */
     struct pull_items topologies; /* allowedTopologies of its class: struct topology */
+    const int64_t *room; /* by node: bytes of the largest volume that its class makes there,
+                            negative: none; NULL: it does not count, or is not known */
 };
 
 /* A volume that is Available (volume_offer_fits). */
@@ -31,9 +34,26 @@ struct placed_volume {
     struct pull_items terms; /* struct node_term */
 };
 
+/* A volume as NodeVolumeLimits counts it, once for each node (node_volume_limits.h). */
+struct counted_volume {
+    struct slice driver;
+    const void *volume; /* its record; of a claim without a volume, the claim's */
+    bool is_in_tree;    /* a driver has replaced its plug-in */
+};
+
 struct placed_node {
-    struct slice name, labels; /* as in label_selector.h */
-    bool is_unread;            /* its labels are not known */
+    const struct node *node;
+    struct slice name, labels;            /* as in label_selector.h */
+    bool is_unread;                       /* its labels are not known */
+    bool knows_drivers;                   /* of its CSINode */
+    struct pull_items drivers;            /* of its CSINode: struct driver_limit */
+    const struct counted_volume *volumes; /* that its pods use, or that are only attached */
+    size_t volume_count;
+};
+
+struct placed_driver {
+    struct slice name;
+    struct csi_driver_details details;
 };
 
 /* What is known of one pod. What is not known rejects nothing. */
@@ -44,9 +64,12 @@ struct placement {
     size_t volume_count;
     const struct placed_node *nodes; /* by name */
     size_t node_count;
+    const struct placed_driver *drivers; /* those with a CSIDriver */
+    size_t driver_count;
     bool has_labels;    /* a node has labels: they are known */
     bool knows_volumes; /* a volume that the cluster does not have does not exist */
     bool knows_classes; /* the same of StorageClasses */
+    bool knows_csi_nodes;
 };
 
 /* Why the pod does not pass on a node; empty: it passes. */
@@ -62,6 +85,9 @@ static inline bool placement_knows_labels(const struct placement *placement,
 {
     return placement->has_labels && !node->is_unread;
 }
+
+/* The details of the driver; all false: it has no CSIDriver. */
+struct csi_driver_details placement_driver(const struct placement *placement, struct slice driver);
 
 /* Whether a node with these labels is in allowedTopologies that are not empty. */
 bool topologies_match(const struct pull_items *topologies, struct slice labels);

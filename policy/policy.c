@@ -192,6 +192,20 @@ const struct node_filter *policy_filter(const struct verdict *verdict, struct sl
     return find(verdict->nodes, false, node, arena, reason);
 }
 
+enum verdict_code policy_node_code(const struct verdict *verdict, struct slice node,
+                                   struct arena *arena)
+{
+    const struct node_filter *filter = verdict->nodes;
+    struct slice reason;
+
+    while (filter != NULL && !filter->is_resolvable) /* of most verdicts, none is */
+        filter = filter->next;
+    if (filter != NULL)
+        filter = policy_filter(verdict, node, arena, &reason);
+    return filter != NULL && filter->is_resolvable ? CODE_UNSCHEDULABLE
+                                                   : CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+}
+
 bool policy_passes_somewhere(const struct view *view, const struct verdict *verdict,
                              struct arena *arena)
 {
@@ -224,15 +238,20 @@ bool policy_filters_nodes(const struct verdict *verdict)
     return filter != NULL;
 }
 
-/* The pod passes on no node, not on this one either, and evictions would not change that. */
-static void reject(struct verdict *verdict, struct slice node, struct arena *arena)
+/* The pod passes on none of these nodes. */
+static void reject(struct verdict *verdict, const struct slice *nodes, size_t count,
+                   struct arena *arena)
 {
     struct slice reason = {NULL, 0};
-    const struct node_filter *filter = policy_filter(verdict, node, arena, &reason);
+    const struct node_filter *filter = policy_filter(verdict, nodes[0], arena, &reason);
+    enum verdict_code code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+
+    for (size_t i = 0; i < count && code != CODE_UNSCHEDULABLE; i++)
+        code = policy_node_code(verdict, nodes[i], arena);
 
     if (filter != NULL && !code_is_rejection(verdict->code))
         verdict->decided_by = filter->policy;
-    verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    verdict->code = code;
     verdict->is_by_nodes = true;
     verdict->victim_count = 0;
     (void)verdict_add_reason(verdict, arena, reason);
@@ -274,7 +293,7 @@ size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, s
         return 0;
     }
     if (rejected != 0 && rejected == count)
-        reject(verdict, names[0], arena);
+        reject(verdict, names, count, arena);
     else if (verdict->code == CODE_UNSCHEDULABLE)
         return 0;
     return rejected;

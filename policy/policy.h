@@ -81,7 +81,7 @@ struct policy {
 };
 
 extern const struct policy read_write_once_pod, csi_volumes, volume_attributes_class,
-    read_write_once, volume_binding, volume_zone;
+    read_write_once, node_volume_limits, volume_binding, volume_zone;
 
 /* The policies in the order in which they are asked; NULL ends the list. A list that is too long
  * does not compile. */
@@ -115,6 +115,10 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
 const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,
                                         struct arena *arena, struct slice *reason);
 
+/* The code of a node that a filter of the verdict rejects. */
+enum verdict_code policy_node_code(const struct verdict *verdict, struct slice node,
+                                   struct arena *arena);
+
 /* Whether there may be a node for a pod that passes, or that evictions would help: no filter
  * rejects all nodes that the cache has. The cost: a filter's for each, until one passes. */
 bool policy_passes_somewhere(const struct view *view, const struct verdict *verdict,
@@ -123,10 +127,10 @@ bool policy_passes_somewhere(const struct view *view, const struct verdict *verd
 /*
  * Checks nodes for a pod that passes, or that evictions would help (Unschedulable). reasons[i]:
  * why it is rejected on node i; empty: it passes. Returns how many nodes are rejected. If all are,
- * the pod is rejected, too: the verdict becomes Unresolvable and gains the first reason, and
- * decided_by becomes the policy that gave it, unless another one had rejected the pod. If only
- * some are, an Unschedulable verdict holds on all of them alike: 0. Without memory, the verdict
- * becomes Error.
+ * the pod is rejected, too: the verdict becomes Unresolvable, or Unschedulable if one of the nodes
+ * is, and gains the first reason, and decided_by becomes the policy that gave it, unless another
+ * one had rejected the pod. If only some are, an Unschedulable verdict holds on all of them alike:
+ * 0. Without memory, the verdict becomes Error.
  */
 size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, size_t count,
                            struct arena *arena, struct slice *reasons);

@@ -35,7 +35,8 @@ struct policy;
 /*
  * On which nodes a pod passes, by one policy that lets it pass: on those of a list, or on those for
  * which a check passes. A node that is rejected is UnschedulableAndUnresolvable: evicting pods from
- * it does not help. In the arena, because policy_prefilter writes to it.
+ * it does not help; unless the filter is_resolvable. In the arena, because policy_prefilter writes
+ * to it.
  */
 struct node_filter {
     const struct slice *names; /* the list, in slice_compare's order */
@@ -49,6 +50,8 @@ struct node_filter {
     void (*check)(const void *context, const struct slice *nodes, size_t count, struct arena *arena,
                   struct slice *reasons);
     const void *context;
+
+    bool is_resolvable; /* a node that is rejected is Unschedulable: evicting pods can help */
 
     bool nominates; /* a pod that passes on none of the offered nodes is nominated to one of the
                        list: extender/serving/live/nomination.h */

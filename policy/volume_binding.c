@@ -9,12 +9,14 @@
  *   the volume of a claim is being made for another node    the node
  *   no volume on the node matches a claim, and its class
  *     makes none, or not there                              the node
+ *   the same, and no CSIStorageCapacity has room for one    the node
  */
 #include "policy/policy.h"
 #include "policy/volume.h"
 
 #define NODE_CONFLICT  "node(s) didn't match PersistentVolume's node affinity"
 #define BIND_CONFLICT  "node(s) didn't find available persistent volumes to bind"
+#define NO_ROOM        "node(s) did not have enough free storage"
 #define NO_VOLUME      "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 #define NO_PROVISIONER "kubernetes.io/no-provisioner"
 
@@ -209,35 +211,60 @@ static bool is_provisioned(const struct binder *binder, const struct placed_clai
             topologies_match(&placed->topologies, node->labels));
 }
 
-static bool are_served(struct binder *binder, const struct placed_node *node)
+/* Whether a CSIStorageCapacity has room for the claim's volume on the node. */
+static bool has_room(const struct binder *binder, const struct placed_claim *placed,
+                     const struct placed_node *node)
 {
+    int64_t bytes = requested(placed->claim);
+
+    return placed->room == NULL || bytes == 0 ||
+           placed->room[node - binder->view->placement->nodes] >= bytes;
+}
+
+/* What a claim lacks on the node whose volume is not there yet. */
+static struct slice check_wanting(struct binder *binder, const struct wanting *wanting,
+                                  const struct placed_node *node)
+{
+    if (wanting->placed->selected_node.len == 0 && take_volume(binder, wanting, node))
+        return SLICE("");
+    if (!is_provisioned(binder, wanting->placed, node))
+        return SLICE(BIND_CONFLICT);
+    return has_room(binder, wanting->placed, node) ? SLICE("") : SLICE(NO_ROOM);
+}
+
+/* The same of all claims. kube-scheduler looks first at those whose node is selected. */
+static struct slice check_unbound(struct binder *binder, const struct placed_node *node)
+{
+    struct slice reason = SLICE("");
+
     binder->taken_count = 0;
     for (size_t i = 0; i < binder->wanting_count; i++) {
         struct slice selected = binder->wanting[i].placed->selected_node;
         if (selected.len != 0 && !slice_equal(selected, node->name))
-            return false;
+            return SLICE(BIND_CONFLICT);
     }
-    for (size_t i = 0; i < binder->wanting_count; i++) {
-        const struct wanting *wanting = &binder->wanting[i];
-        bool has_volume =
-            wanting->placed->selected_node.len == 0 && take_volume(binder, wanting, node);
-        if (!has_volume && !is_provisioned(binder, wanting->placed, node))
-            return false;
-    }
-    return true;
+    for (int selected = 1; selected >= 0; selected--)
+        for (size_t i = 0; i < binder->wanting_count && reason.len == 0; i++)
+            if ((binder->wanting[i].placed->selected_node.len != 0) == (selected != 0))
+                reason = check_wanting(binder, &binder->wanting[i], node);
+    return reason;
 }
 
 static struct slice check_node(void *context, const struct placed_node *node)
 {
     struct binder *binder = context;
     struct slice of_bound = check_bound(binder, node);
+    struct slice of_unbound = check_unbound(binder, node);
 
-    if (are_served(binder, node))
+    if (of_unbound.len == 0)
         return of_bound;
     if (of_bound.len == 0)
-        return SLICE(BIND_CONFLICT);
-    return slice_equal(of_bound, SLICE(NO_VOLUME)) ? SLICE(BIND_CONFLICT "; " NO_VOLUME)
-                                                   : SLICE(NODE_CONFLICT "; " BIND_CONFLICT);
+        return of_unbound;
+    bool is_missing = slice_equal(of_bound, SLICE(NO_VOLUME));
+    if (slice_equal(of_unbound, SLICE(NO_ROOM)))
+        return is_missing ? SLICE(NO_ROOM "; " NO_VOLUME) : SLICE(NODE_CONFLICT "; " NO_ROOM);
+    return is_missing ? SLICE(BIND_CONFLICT "; " NO_VOLUME)
+                      : SLICE(NODE_CONFLICT "; " BIND_CONFLICT);
 }
 
 /* ---- the policy ---- */

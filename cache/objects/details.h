@@ -108,6 +108,11 @@ struct driver_limit {
     struct volume_limit volumes; /* how many the node can have */
 };
 
+struct csi_driver_details {
+    bool has_capacities; /* storageCapacity: its CSIStorageCapacities count */
+    bool is_required;    /* preventPodSchedulingIfMissing */
+};
+
 struct csi_node_details {
     struct pull_items drivers; /* struct driver_limit */
 };
@@ -159,6 +164,7 @@ DETAILS_READER(node, KIND_NODE, .taints = {0})
 DETAILS_READER(volume, KIND_VOLUME, .terms = {0})
 DETAILS_READER(storage_class, KIND_STORAGE_CLASS, .topologies = {0})
 DETAILS_READER(csi_node, KIND_CSI_NODE, .drivers = {0})
+DETAILS_READER(csi_driver, KIND_CSI_DRIVER, .is_required = false)
 
 bool workload_details_read(struct slice text, struct arena *arena, struct workload_details *out);
 bool autoscaler_details_read(struct slice text, struct arena *arena,

@@ -31,6 +31,8 @@ static const struct names {
                             "/apis/node.k8s.io/v1", GLOBAL},
     [KIND_VOLUME_ATTACHMENT] = {"VolumeAttachment", "VolumeAttachments", "volumeattachments",
                                 STORAGE, GLOBAL},
+    [KIND_STORAGE_CAPACITY] = {"CSIStorageCapacity", "CSIStorageCapacities", "csistoragecapacities",
+                               STORAGE, NAMESPACED},
     [KIND_OTHER] = {"", "", "other", "", GLOBAL},
     [KIND_DEPLOYMENT] = {"Deployment", "Deployments", "deployments", APPS, NAMESPACED},
     [KIND_STATEFUL_SET] = {"StatefulSet", "StatefulSets", "statefulsets", APPS, NAMESPACED},

@@ -24,6 +24,7 @@ enum kind {
     KIND_PRIORITY_CLASS = KIND_WATCHED_COUNT,
     KIND_RUNTIME_CLASS,     /* for people: an entry names it, and no verdict reads it */
     KIND_VOLUME_ATTACHMENT, /* for people: which node has a volume */
+    KIND_STORAGE_CAPACITY,  /* CSIStorageCapacity: room for new volumes */
     KIND_COUNT,
     KIND_OTHER = KIND_COUNT, /* any kind that is not stored: skipped and counted */
 

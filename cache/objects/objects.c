@@ -164,6 +164,7 @@ static const struct object_tables *const tables[KIND_NAMED_COUNT] = {
     [KIND_VOLUME_ATTRIBUTES_CLASS] = &volume_attributes_class_tables,
     [KIND_RUNTIME_CLASS] = &runtime_class_tables,
     [KIND_VOLUME_ATTACHMENT] = &volume_attachment_tables,
+    [KIND_STORAGE_CAPACITY] = &storage_capacity_tables,
     [KIND_POD_DISRUPTION_BUDGET] = &budget_tables,
     [KIND_PRIORITY_CLASS] = &priority_class_tables,
     [KIND_DEPLOYMENT] = &workload_tables,
@@ -218,6 +219,8 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
         return pod_read(json, arena, &out->pod);
     const struct pull_table table = tables[kind]->core;
     out->resource.reading.attaches = kind == KIND_CSI_DRIVER; /* the API server's default */
+    if (kind == KIND_STORAGE_CAPACITY)
+        out->resource.reading.capacity = out->resource.reading.largest = -1;
     if (!pull_fields(json, PULL_CASE_EXACT, table.fields, table.count, arena, &out->meta))
         return false;
     if (out->meta.name.len == 0)

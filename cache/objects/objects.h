@@ -129,6 +129,10 @@ enum csi_node_attribute {
     CSI_NODE_DRIVERS, /* its drivers and migrated in-tree plug-ins, sorted, joined by ',' */
     CSI_NODE_OWNER,   /* UID of the Node that owns it */
 };
+enum storage_capacity_attribute {
+    STORAGE_CAPACITY_CLASS,
+    STORAGE_CAPACITY_TOPOLOGY, /* as in label_selector.h; empty: no node has access */
+};
 enum volume_attributes_class_attribute { VOLUME_ATTRIBUTES_CLASS_DRIVER };
 enum runtime_class_attribute { RUNTIME_CLASS_HANDLER };
 enum volume_attachment_attribute {
@@ -184,11 +188,13 @@ struct resource_object {
     struct slice attributes[RESOURCE_ATTRIBUTES];
     int64_t number;   /* of a PodDisruptionBudget: disruptionsAllowed; of a PriorityClass: value,
                          which fits 32 bits; of other kinds: the bits above */
-    int64_t capacity; /* of a PersistentVolume, while it is an offer: bytes of storage */
+    int64_t capacity; /* of a PersistentVolume, while it is an offer: bytes of storage; of a
+                         CSIStorageCapacity: of the largest new volume; negative: none */
     struct {          /* what the attributes are made of; not stored */
         struct slice storage_class, attributes_class, phase; /* of a PersistentVolume */
         struct slice labels, claim_uid, volume_mode;
         int64_t capacity;
+        int64_t largest;       /* maximumVolumeSize of a CSIStorageCapacity; negative: none */
         unsigned access_modes; /* enum access_mode */
         bool sources[IN_TREE_SOURCES];
         bool requires_nodes;               /* of a PersistentVolume */

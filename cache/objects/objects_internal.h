@@ -11,7 +11,7 @@ struct object_tables {
 };
 extern const struct object_tables pod_tables, node_tables, claim_tables, volume_tables,
     storage_class_tables, csi_driver_tables, csi_node_tables, volume_attributes_class_tables,
-    volume_attachment_tables, workload_tables, autoscaler_tables;
+    volume_attachment_tables, storage_capacity_tables, workload_tables, autoscaler_tables;
 
 /* Of a kind; NULL: nothing is read of its objects. */
 const struct object_tables *object_tables(enum kind kind);
@@ -66,6 +66,10 @@ extern const struct pull_field condition_fields[CONDITION_FIELDS];
         .members = &(fields_)[first_], .count = (last_) - (first_) + 1, \
         .size = sizeof(struct item_) \
     }
+
+/* A reader into an int64_t. What is no quantity counts as 0; null changes nothing. The API server
+ * writes strings; Go also reads numbers, as a manifest may have them. */
+bool read_quantity(struct pull *json, struct arena *arena, void *field);
 
 /* ---- after reading ---- */
 

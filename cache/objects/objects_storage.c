@@ -80,7 +80,26 @@ static const struct pull_field csi_driver_fields[] = {
     PULL_NESTED("metadata", meta_fields),
     PULL_NESTED("spec", csi_driver_spec_fields),
 };
-const struct object_tables csi_driver_tables = {.core = TABLE(csi_driver_fields)};
+static const struct pull_field csi_driver_spec_details[] = {
+    PULL_FIELD("storageCapacity", PULL_BOOLEAN, csi_driver_details, has_capacities),
+    PULL_FIELD("preventPodSchedulingIfMissing", PULL_BOOLEAN, csi_driver_details, is_required),
+};
+static const struct pull_field csi_driver_details_fields[] = {
+    PULL_NESTED("spec", csi_driver_spec_details)};
+const struct object_tables csi_driver_tables = {TABLE(csi_driver_fields),
+                                                TABLE(csi_driver_details_fields)};
+
+/* ---- CSIStorageCapacity ---- */
+
+static const struct pull_field storage_capacity_fields[] = {
+    PULL_NESTED("metadata", meta_fields),
+    ATTRIBUTE("storageClassName", STORAGE_CAPACITY_CLASS),
+    PULL_READER("nodeTopology", resource_object, attributes[STORAGE_CAPACITY_TOPOLOGY],
+                selector_read),
+    PULL_READER("capacity", resource_object, reading.capacity, read_quantity),
+    PULL_READER("maximumVolumeSize", resource_object, reading.largest, read_quantity),
+};
+const struct object_tables storage_capacity_tables = {.core = TABLE(storage_capacity_fields)};
 
 /* ---- CSINode ---- */
 
@@ -216,6 +235,10 @@ bool storage_finish(struct pull *json, enum kind kind, struct arena *arena,
     case KIND_VOLUME_ATTACHMENT:
         resource->number = (resource->reading.is_attached ? VOLUME_ATTACHMENT_IS_ATTACHED : 0) |
                            (is_deleting ? VOLUME_ATTACHMENT_IS_DELETING : 0);
+        return true;
+    case KIND_STORAGE_CAPACITY:
+        resource->capacity =
+            resource->reading.largest >= 0 ? resource->reading.largest : resource->reading.capacity;
         return true;
     case KIND_VOLUME_ATTRIBUTES_CLASS:
         resource->number = is_deleting ? VOLUME_ATTRIBUTES_CLASS_IS_DELETING : 0;

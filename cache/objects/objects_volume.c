@@ -35,9 +35,7 @@ static bool read_access_modes(struct pull *json, struct arena *arena, void *fiel
     return json->problem == NULL;
 }
 
-/* Into an int64_t; what is no quantity counts as 0. The API server writes strings; Go also reads
- * numbers, as a manifest may have them. */
-static bool read_quantity(struct pull *json, struct arena *arena, void *field)
+bool read_quantity(struct pull *json, struct arena *arena, void *field)
 {
     struct slice text = {NULL, 0};
 

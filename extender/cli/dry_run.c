@@ -346,7 +346,8 @@ static bool keeps(void *context, const struct object *object)
 {
     (void)context;
     return object->kind == KIND_NODE || object->kind == KIND_CLAIM || object->kind == KIND_VOLUME ||
-           object->kind == KIND_STORAGE_CLASS;
+           object->kind == KIND_STORAGE_CLASS || object->kind == KIND_CSI_DRIVER ||
+           object->kind == KIND_CSI_NODE;
 }
 
 static int run_all(struct dry_run *run, const struct arguments *arguments, struct error *err)

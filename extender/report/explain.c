@@ -145,7 +145,7 @@ enum verdict_code explained_code(const struct explained *explained, size_t node)
     enum verdict_code code = explained->verdict.code;
 
     if (explained->rejections[node].len != 0)
-        return CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+        return policy_node_code(&explained->verdict, explained->nodes[node], explained->arena);
     return code == CODE_SKIP ? CODE_SUCCESS : code;
 }
 

@@ -78,6 +78,8 @@ func makeCluster(random *rand.Rand) []runtime.Object {
 	other.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "bank", Name: "data", UID: "u-data"}
 	other.Status.Phase = corev1.VolumeBound
 	m.add(other)
+	m.add(&storagev1.CSINode{ObjectMeta: m.meta("", "node-8")})
+	m.add(&storagev1.CSIStorageCapacity{ObjectMeta: m.meta("kube-system", "room-other"), StorageClassName: "other"})
 	for i := range 1 + m.IntN(5) {
 		m.addPod(fmt.Sprint("pod-", i))
 	}

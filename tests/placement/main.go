@@ -16,9 +16,6 @@ import (
 
 // The differences that are known. docs/policies.md, "What the dry run says of volumes", has the reasons.
 var known = []*regexp.Regexp{
-	regexp.MustCompile(`^only kube-scheduler: VolumeBinding: node\(s\) did not have enough free storage$`),
-	regexp.MustCompile(`^only kube-scheduler: NodeVolumeLimits: node\(s\) exceed max volume count`),
-	regexp.MustCompile(`^only kube-scheduler: NodeVolumeLimits: \S+ CSI driver is not installed on the node`),
 	regexp.MustCompile(`^only kube-scheduler: NodeVolumeLimits: PVC X was not created for pod X`),
 	regexp.MustCompile(`^only claimguard: claim X is in use by pod X, nominated to X`),
 	regexp.MustCompile(`^only claimguard: claim X is in use by pod X on X`),

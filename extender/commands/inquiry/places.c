@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "cache/objects/label_selector.h"
+#include "policy/node_volume_limits.h"
 #include "policy/volume.h"
 
 enum { NODE_BYTES_MAX = 32 << 20 };
@@ -42,6 +44,20 @@ static bool read_node(struct places *places, struct placed_node *out)
     return is_read && out->labels.ptr != NULL;
 }
 
+/* Its drivers, and how many volumes of each it can have. */
+static bool read_csi_node(struct places *places, struct placed_node *out)
+{
+    struct csi_node_details details;
+    struct slice text;
+
+    if (!find_text(places->inquiry, KIND_CSI_NODE, SLICE(""), out->name, places->arena, &text))
+        return false;
+    out->knows_drivers = text.len != 0 && csi_node_details_read(text, places->arena, &details);
+    if (out->knows_drivers)
+        out->drivers = details.drivers;
+    return true;
+}
+
 static bool read_nodes(struct places *places)
 {
     const struct cluster *cluster = &places->inquiry->cluster;
@@ -55,8 +71,8 @@ static bool read_nodes(struct places *places)
         struct placed_node *out = &nodes[all->node_count];
         if (!node->exists)
             continue;
-        out->name = name_slice(node->name);
-        if (!read_node(places, out))
+        *out = (struct placed_node){.node = node, .name = name_slice(node->name)};
+        if (!read_node(places, out) || !read_csi_node(places, out))
             return false;
         all->node_count++;
         all->has_labels = all->has_labels || out->labels.len != 0;
@@ -116,13 +132,216 @@ static bool read_volumes(struct places *places)
     return true;
 }
 
+static bool read_drivers(struct places *places)
+{
+    struct placement *all = &places->all;
+    struct placed_driver *drivers = NULL;
+    struct table_walk walk = {.at = 0};
+    char buffer[PROVISIONED_NAME_BYTES];
+
+    for (const struct resource *driver;
+         (driver = cluster_next_resource(&places->inquiry->cluster, KIND_CSI_DRIVER, &walk)) !=
+         NULL;) {
+        struct placed_driver out = {.name =
+                                        arena_copy(places->arena, resource_name(driver, buffer))};
+        struct slice text;
+        drivers = arena_grow(places->arena, drivers, all->driver_count, sizeof *drivers);
+        if (drivers == NULL || out.name.ptr == NULL ||
+            !find_text(places->inquiry, KIND_CSI_DRIVER, SLICE(""), out.name, places->arena, &text))
+            return false;
+        if (text.len != 0)
+            (void)csi_driver_details_read(text, places->arena, &out.details);
+        drivers[all->driver_count++] = out;
+    }
+    all->drivers = drivers;
+    return true;
+}
+
+/* ---- the volumes on nodes ---- */
+
+struct on_node {
+    const struct placed_node *node;
+    struct counted_volume volume;
+};
+
+struct on_nodes {
+    struct places *places;
+    struct on_node *items; /* by node, then by volume */
+    size_t count;
+    bool has_no_memory;
+};
+
+static int compare_on(const void *a, const void *b)
+{
+    const struct on_node *x = a, *y = b;
+    uintptr_t left = (uintptr_t)x->node, right = (uintptr_t)y->node;
+
+    if (left == right) {
+        left = (uintptr_t)x->volume.volume;
+        right = (uintptr_t)y->volume.volume;
+    }
+    return left != right ? (left > right) - (left < right)
+                         : slice_compare(x->volume.driver, y->volume.driver);
+}
+
+static void list_volume(struct on_nodes *listing, struct slice node,
+                        const struct counted_volume *volume)
+{
+    const struct placed_node key = {.name = node};
+    const struct placement *all = &listing->places->all;
+    const struct placed_node *found =
+        bsearch(&key, all->nodes, all->node_count, sizeof key, compare_nodes);
+    struct on_node *grown = found == NULL ? NULL
+                                          : arena_grow(listing->places->arena, listing->items,
+                                                       listing->count, sizeof *grown);
+
+    listing->has_no_memory = listing->has_no_memory || (found != NULL && grown == NULL);
+    if (grown == NULL)
+        return;
+    grown[listing->count++] = (struct on_node){found, *volume};
+    listing->items = grown;
+}
+
+static void list_used(struct on_nodes *listing)
+{
+    const struct places *places = listing->places;
+    const struct cluster *cluster = &places->inquiry->cluster;
+    struct table_walk walk = {.at = 0};
+    struct counted_volume volume;
+
+    for (const struct pod *pod; (pod = cluster_next_pod(cluster, &walk)) != NULL;)
+        for (size_t i = 0; pod_holds(pod) && i < pod->use_count; i++)
+            if (counted_volume_of(cluster, claim_at(pod->uses[i].claim), places->all.knows_volumes,
+                                  &volume))
+                list_volume(listing, pod_node(pod), &volume);
+}
+
+static void list_attached(struct on_nodes *listing)
+{
+    const struct cluster *cluster = &listing->places->inquiry->cluster;
+    struct table_walk walk = {.at = 0};
+    struct counted_volume volume;
+
+    for (const struct resource *attachment;
+         (attachment = cluster_next_resource(cluster, KIND_VOLUME_ATTACHMENT, &walk)) != NULL;)
+        if (counted_volume_attached(cluster, attachment, &volume))
+            list_volume(listing, resource_attribute(attachment, VOLUME_ATTACHMENT_NODE), &volume);
+}
+
+/* Gives each node its part of the list, each volume once. False: no memory. */
+static bool share_list(const struct on_nodes *listing)
+{
+    struct placed_node *nodes = (struct placed_node *)listing->places->all.nodes;
+    struct counted_volume *volumes =
+        arena_alloc(listing->places->arena, (listing->count + 1) * sizeof *volumes);
+    size_t kept = 0;
+
+    for (size_t i = 0; volumes != NULL && i < listing->count; i++) {
+        const struct on_node *item = &listing->items[i];
+        struct placed_node *node = &nodes[item->node - nodes];
+        if (i > 0 && compare_on(item, item - 1) == 0)
+            continue;
+        if (node->volume_count++ == 0)
+            node->volumes = &volumes[kept];
+        volumes[kept++] = item->volume;
+    }
+    return volumes != NULL;
+}
+
+/* Only where a limit is known. */
+static bool read_volumes_on_nodes(struct places *places)
+{
+    struct on_nodes listing = {.places = places};
+    bool has_limit = false;
+
+    for (size_t n = 0; n < places->all.node_count; n++) {
+        const struct driver_limit *drivers = places->all.nodes[n].drivers.items;
+        for (size_t i = 0; i < places->all.nodes[n].drivers.count; i++)
+            has_limit = has_limit || drivers[i].volumes.is_known;
+    }
+    if (!has_limit)
+        return true;
+    list_used(&listing);
+    list_attached(&listing);
+    if (listing.count != 0)
+        qsort(listing.items, listing.count, sizeof *listing.items, compare_on);
+    return !listing.has_no_memory && share_list(&listing);
+}
+
+/* ---- room for new volumes ---- */
+
+/* Of a StorageClass. */
+struct class_room {
+    struct class_room *next;
+    struct slice class;
+    int64_t *room; /* as of struct placed_claim */
+};
+
+static void add_capacity(const struct placement *all, const struct resource *capacity,
+                         int64_t *room)
+{
+    int64_t bytes = resource_shape_at(capacity->shape)->key.capacity;
+    struct slice topology = resource_attribute(capacity, STORAGE_CAPACITY_TOPOLOGY);
+
+    for (size_t n = 0; n < all->node_count; n++)
+        if (bytes > room[n] && (!placement_knows_labels(all, &all->nodes[n]) ||
+                                selector_matches(topology, all->nodes[n].labels, SLICE(""))))
+            room[n] = bytes;
+}
+
+/* NULL: no memory. */
+static int64_t *read_room(const struct places *places, struct slice class)
+{
+    const struct cluster *cluster = &places->inquiry->cluster;
+    const struct placement *all = &places->all;
+    int64_t *room = arena_alloc(places->arena, (all->node_count + 1) * sizeof *room);
+    struct table_walk walk = {.at = 0};
+
+    for (size_t n = 0; room != NULL && n < all->node_count; n++)
+        room[n] = -1;
+    for (const struct resource *capacity;
+         room != NULL &&
+         (capacity = cluster_next_resource(cluster, KIND_STORAGE_CAPACITY, &walk)) != NULL;)
+        if (slice_equal(resource_attribute(capacity, STORAGE_CAPACITY_CLASS), class))
+            add_capacity(all, capacity, room);
+    return room;
+}
+
+/* The room of the claim's class; NULL: it does not count. False: no memory. */
+static bool find_room(struct places *places, const struct claim *claim, const int64_t **out)
+{
+    struct slice class = name_slice(claim_storage_class(claim));
+    const struct resource *record =
+        cluster_find_resource(&places->inquiry->cluster, KIND_STORAGE_CLASS, class);
+    struct class_room *known = places->rooms;
+
+    *out = NULL;
+    if (record == NULL || !inquiry_knows(places->inquiry, KIND_STORAGE_CAPACITY) ||
+        !placement_driver(&places->all, resource_attribute(record, STORAGE_CLASS_PROVISIONER))
+             .has_capacities)
+        return true;
+    while (known != NULL && !slice_equal(known->class, class))
+        known = known->next;
+    if (known == NULL) {
+        known = arena_alloc(places->arena, sizeof *known);
+        if (known == NULL)
+            return false;
+        *known = (struct class_room){places->rooms, class, read_room(places, class)};
+        places->rooms = known;
+    }
+    *out = known->room;
+    return known->room != NULL;
+}
+
 static bool read_places(struct places *places)
 {
     if (places->is_read)
         return true;
-    places->is_read = read_nodes(places) && read_volumes(places);
     places->all.knows_volumes = inquiry_knows(places->inquiry, KIND_VOLUME);
     places->all.knows_classes = inquiry_knows(places->inquiry, KIND_STORAGE_CLASS);
+    places->all.knows_csi_nodes = inquiry_knows(places->inquiry, KIND_CSI_NODE);
+    places->is_read = read_nodes(places) && read_volumes(places) && read_drivers(places) &&
+                      read_volumes_on_nodes(places);
     return places->is_read;
 }
 
@@ -163,7 +382,8 @@ static bool add_claim(struct places *places, const struct pod_object *pod, struc
     if (claim == NULL)
         return true;
     struct placed_claim *claims = arena_grow(arena, out->claims, out->claim_count, sizeof *claims);
-    if (claims == NULL || !read_claim(places->inquiry, claim, arena, &placed))
+    if (claims == NULL || !read_claim(places->inquiry, claim, arena, &placed) ||
+        !find_room(places, claim, &placed.room))
         return false;
     for (size_t i = 0; i < pod->claim_count; i++)
         placed.is_ephemeral = placed.is_ephemeral || (pod->claims[i].is_ephemeral &&

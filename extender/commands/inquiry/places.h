@@ -2,7 +2,8 @@
  * places: what policy/placement.h has of a pod, from the details of an inquiry. Labels of
  * nodes, and the volumes that unbound claims may be bound to, are read once, for all pods.
  *
- * The inquiry has to keep the details of nodes, claims, volumes and StorageClasses (inquiry_wish);
+ * The inquiry has to keep the details of nodes, claims, volumes, StorageClasses, CSIDrivers and
+ * CSINodes (inquiry_wish);
  * of what it does not keep, nothing is known, and nothing is rejected.
  *
  * Threads: one. Ownership: what is found points into the cluster, into *places and into the arena.
@@ -19,6 +20,7 @@ struct places {
     struct arena *arena;
     bool is_read;
     struct placement all; /* without claims */
+    struct class_room *rooms;
 };
 
 /* False: no memory. */

@@ -122,7 +122,8 @@ struct inquiry_wish why_wish(struct why *why)
         .kinds = 1U << KIND_POD | 1U << KIND_NODE | 1U << KIND_CLAIM | 1U << KIND_VOLUME |
                  1U << KIND_STORAGE_CLASS | 1U << KIND_CSI_DRIVER | 1U << KIND_CSI_NODE |
                  1U << KIND_VOLUME_ATTRIBUTES_CLASS | 1U << KIND_POD_DISRUPTION_BUDGET |
-                 1U << KIND_VOLUME_ATTACHMENT,
+                 1U << KIND_VOLUME_ATTACHMENT | 1U << KIND_STORAGE_CAPACITY,
+        .everywhere = 1U << KIND_STORAGE_CAPACITY, /* they are in the namespaces of drivers */
         .ns = question->is_all ? question->ns
                                : operands_namespace(question->operands, question->count),
         .keeps = keeps,
@@ -160,8 +161,13 @@ static void note_claims(struct why_notes *notes, const struct why_pod *pod)
         notes->lacks_pods = notes->lacks_pods || (notes->is_of_namespace && is_scheduling);
         notes->names_attributes_class = notes->names_attributes_class ||
                                         claim_volume_attributes_class(claim->who.claim) != NULL;
-        notes->has_unbound =
-            notes->has_unbound || (is_scheduling && claim->who.claim->exists && !claim->is_bound);
+        notes->lacks_capacities =
+            notes->lacks_capacities ||
+            (is_scheduling && claim->who.claim->exists && !claim->is_bound &&
+             claim->class != NULL && inquiry_gap(pod->inquiry, KIND_STORAGE_CAPACITY) != NULL &&
+             placement_driver(pod->view.placement,
+                              resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER))
+                 .has_capacities);
     }
 }
 
@@ -176,7 +182,7 @@ static void note(struct why_notes *notes, struct why_pod *pod)
     note_claims(notes, pod);
     notes->has_starting = notes->has_starting || pod->stage == WHY_STARTING;
     pod->is_complete = !has_volumes || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
-                       (!own.lacks_labels && !own.lacks_pods && !own.has_unbound &&
+                       (!own.lacks_labels && !own.lacks_pods && !own.lacks_capacities &&
                         !lacks_kind(inquiry, own.names_attributes_class) &&
                         !inquiry->report.is_of_claimguard && inquiry->without_details == 0);
 }
@@ -197,8 +203,8 @@ static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
                               "is not checked"},
         {notes->has_starting, "what a node says when it mounts a volume: Events of the pod "
                               "(FailedMount)"},
-        {notes->has_unbound, "room for volumes that are not made yet (CSIStorageCapacity): only "
-                             "the scheduler checks it"},
+        {notes->lacks_capacities, "room for volumes that are not made yet: the input has no "
+                                  "CSIStorageCapacities"},
         {inquiry->cluster.reservations == NULL && !is_of_claimguard, GAP_RESERVATIONS},
         {true, "room on nodes, taints, nodeSelector, and affinities of pods: only the scheduler "
                "checks them"},
@@ -244,16 +250,6 @@ static void find_left(struct why_pod *pod)
     }
 }
 
-/* What the verdict reads of a pod without a node. False: no memory. */
-static bool find_placement(struct why_pod *pod)
-{
-    struct placement *placement = arena_alloc(pod->texts, sizeof *placement);
-
-    pod->view.placement = placement;
-    return placement != NULL &&
-           places_find(&pod->shared->places, &pod->object, pod->texts, placement);
-}
-
 /* False: no memory. */
 static bool add_pod(struct why *why, const struct inquiry *inquiry, const struct config *config,
                     const struct who_index *index, const struct pod *record)
@@ -274,7 +270,6 @@ static bool add_pod(struct why *why, const struct inquiry *inquiry, const struct
         note(&why->notes, pod);
         find_causes(pod);
         find_left(pod);
-        is_whole = pod->stage != WHY_SCHEDULING || find_placement(pod);
     }
     arena_dispose(&arena);
     return is_whole && !pod->has_failed;
@@ -318,8 +313,7 @@ bool why_answer(struct why *why, const struct inquiry *inquiry, const struct con
 
     workloads_forget(inquiry->workloads);
     arena_reset(&why->texts);
-    why->shared = (struct why_shared){.arena = &why->texts,
-                                      .places = {.inquiry = inquiry, .arena = &why->texts}};
+    why->shared = (struct why_shared){.places = {.inquiry = inquiry, .arena = &why->texts}};
     why->notes = (struct why_notes){.is_of_namespace =
                                         inquiry->snapshot == NULL && why_wish(why).ns.len != 0};
     why->pod_count = 0;

@@ -286,13 +286,16 @@ static void find_no_volume(struct why_pod *pod, const struct why_claim *claim)
     bool has_offer = volume_offers_fit(&pod->inquiry->cluster, claim->who.claim);
     bool has_none = !has_offer && why_knows(pod, KIND_VOLUME);
 
-    why_add(pod, has_none ? WHY_BLOCKS : WHY_NARROWS, why_claim_reference(claim),
+    why_add(pod,
+            has_none    ? WHY_BLOCKS
+            : has_offer ? WHY_NORMAL
+                        : WHY_NARROWS,
+            why_claim_reference(claim),
             "claim %.*s/%.*s waits for an Available PersistentVolume of StorageClass %.*s, which "
             "makes none%s",
             CLAIM_ARG(claim), SLICE_ARG(class_name(claim)),
             has_none    ? ", and there is none that fits"
-            : has_offer ? "; there is one that fits, and only the scheduler checks on which nodes "
-                          "it can be used"
+            : has_offer ? "; there is one that fits"
                         : "");
     root_class(pod, claim);
     help_by_events(pod, claim);

@@ -1,7 +1,5 @@
 /* One pod: what is known of it, of its claims and volumes, and of the nodes; and the causes that
  * the finders add to it. */
-#include <stdlib.h>
-
 #include "extender/commands/why/why_internal.h"
 #include "policy/volume.h"
 
@@ -57,11 +55,6 @@ static bool take_claims(struct why_pod *out, const struct who_index *index)
 
 /* ---- nodes ---- */
 
-static int compare_nodes(const void *a, const void *b)
-{
-    return slice_compare(((const struct why_node *)a)->name, ((const struct why_node *)b)->name);
-}
-
 /* The labels are in the arena, for the text is forgotten before. False: no memory. */
 static bool read_labels(const struct inquiry *inquiry, struct arena *arena, struct why_node *node)
 {
@@ -77,77 +70,43 @@ static bool read_labels(const struct inquiry *inquiry, struct arena *arena, stru
     return node->labels.ptr != NULL;
 }
 
-static bool list_nodes(struct why_shared *shared, const struct cluster *cluster)
+/* What the verdict reads of a pod without a node. False: no memory. */
+static bool find_placement(struct why_pod *out)
 {
-    struct table_walk walk = {.at = 0};
+    struct placement *placement = arena_alloc(out->texts, sizeof *placement);
 
-    if (shared->nodes != NULL)
-        return true;
-    shared->nodes =
-        arena_alloc(shared->arena, (cluster->counts[KIND_NODE] + 1) * sizeof *shared->nodes);
-    if (shared->nodes == NULL)
-        return false;
-    for (const struct node *node; (node = cluster_next_node(cluster, &walk)) != NULL;)
-        if (node->exists)
-            shared->nodes[shared->node_count++] =
-                (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
-    qsort(shared->nodes, shared->node_count, sizeof *shared->nodes, compare_nodes);
-    return true;
-}
-
-/* Whether a claim can be used on some nodes only, so that the labels of all are needed. */
-static bool needs_labels(const struct why_pod *pod)
-{
-    for (size_t i = 0; i < pod->claim_count; i++)
-        if (pod->claims[i].volume_details->terms.count != 0 ||
-            pod->claims[i].volume_details->labels.len != 0 ||
-            pod->claims[i].class_details.topologies.count != 0)
-            return true;
-    return false;
-}
-
-/* Reads the labels of all nodes; or if they are not needed, until one has any: this says whether
- * they are known. */
-static bool read_all_labels(struct why_shared *shared, const struct inquiry *inquiry,
-                            bool needs_all)
-{
-    bool has_any = false;
-
-    if (shared->are_labels_read)
-        return true;
-    for (size_t i = 0; i < shared->node_count && (needs_all || !has_any); i++) {
-        if (!read_labels(inquiry, shared->arena, &shared->nodes[i]))
-            return false;
-        has_any = has_any || shared->nodes[i].labels.len != 0;
-    }
-    shared->are_labels_read = needs_all;
-    return true;
+    out->view.placement = placement;
+    return placement != NULL &&
+           places_find(&out->shared->places, &out->object, out->texts, placement);
 }
 
 /* Of a pod without a node: all nodes. */
 static bool take_all_nodes(struct why_pod *out)
 {
-    struct why_shared *shared = out->shared;
-
-    if (!list_nodes(shared, &out->inquiry->cluster) ||
-        !read_all_labels(shared, out->inquiry, needs_labels(out)))
+    if (!find_placement(out))
         return false;
-    out->nodes = arena_alloc(out->arena, (shared->node_count + 1) * sizeof *out->nodes);
-    if (out->nodes == NULL)
-        return false;
-    memcpy(out->nodes, shared->nodes, shared->node_count * sizeof *out->nodes);
-    out->node_count = shared->node_count;
-    return true;
+    const struct placement *placement = out->view.placement;
+    out->nodes = arena_alloc(out->arena, (placement->node_count + 1) * sizeof *out->nodes);
+    for (size_t i = 0; out->nodes != NULL && i < placement->node_count; i++) {
+        const struct placed_node *placed = &placement->nodes[i];
+        out->nodes[out->node_count++] = (struct why_node){.placed = placed,
+                                                          .node = placed->node,
+                                                          .name = placed->name,
+                                                          .labels = placed->labels,
+                                                          .is_unread = placed->is_unread};
+    }
+    return out->nodes != NULL;
 }
 
 static bool take_nodes(struct why_pod *out)
 {
     const struct node *node = node_at(out->pod->node);
 
-    if (node == NULL ? !take_all_nodes(out)
-                     : (out->nodes = arena_alloc(out->arena, sizeof *out->nodes)) == NULL)
+    if (out->stage == WHY_SCHEDULING
+            ? !take_all_nodes(out)
+            : (out->nodes = arena_alloc(out->arena, sizeof *out->nodes)) == NULL)
         return false;
-    if (node != NULL && node->exists) {
+    if (out->stage != WHY_SCHEDULING && node != NULL && node->exists) {
         out->nodes[out->node_count++] =
             (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
         if (!read_labels(out->inquiry, out->arena, out->nodes))

@@ -48,6 +48,7 @@ enum why_effect {
 
 /* A node that the pod may get, or has. */
 struct why_node {
+    const struct placed_node *placed; /* NULL: of a pod that has its node */
     const struct node *node;
     struct slice name, labels;
     bool is_out;    /* a cause rejects it */
@@ -56,12 +57,7 @@ struct why_node {
 
 /* What is found out once, for all pods of an answer. */
 struct why_shared {
-    struct why_node *nodes; /* those that exist, by name */
-    size_t node_count;
-    bool are_labels_read;
-    struct counting *countings; /* why_attach.c: a list */
     struct places places;
-    struct arena *arena;
 };
 
 /* A claim that the pod names, and its volume. */
@@ -127,7 +123,8 @@ struct why_notes {
     bool lacks_labels;           /* of nodes, which a volume's nodeAffinity reads */
     bool names_attributes_class; /* a claim names a VolumeAttributesClass */
     bool has_starting;           /* a pod whose volumes may not be mounted yet */
-    bool has_unbound;            /* a claim of a pod that waits for a node has no volume */
+    bool lacks_capacities;       /* a pod that waits for a node needs a new volume, of a driver
+                                    with CSIStorageCapacities, and there are none */
 };
 
 struct why {

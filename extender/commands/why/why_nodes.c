@@ -1,7 +1,7 @@
 /* Causes: where volumes can be used, against the nodes that there are. */
 #include "cache/objects/label_selector.h"
 #include "extender/commands/why/why_internal.h"
-#include "policy/placement.h"
+#include "policy/node_volume_limits.h"
 #include "policy/volume.h"
 #include "policy/volume_zone.h"
 
@@ -177,6 +177,60 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
                       "allowedTopologies say",
                       SLICE_ARG(reference.name), CLAIM_ARG(claim)))
         why_help(pod, "make room on a node of those, or use another class");
+}
+
+/* ---- how many volumes a node can have ---- */
+
+/* Flags the nodes that are full, of those that are left. *example: the first one in words. NULL:
+ * no memory. */
+static bool *find_full(struct why_pod *pod, const struct counted_volumes *volumes,
+                       struct slice driver, struct slice *example)
+{
+    bool *full = why_flags(pod);
+
+    for (size_t n = 0; full != NULL && n < pod->node_count; n++) {
+        struct node_volumes count = node_volumes_count(volumes, pod->nodes[n].placed, driver);
+        full[n] = !pod->nodes[n].is_out && node_volumes_are_too_many(&count);
+        if (full[n] && example->len == 0)
+            *example =
+                arena_printf(pod->arena, "node %.*s has %zu of %lld", SLICE_ARG(pod->nodes[n].name),
+                             count.used, (long long)count.limit);
+    }
+    return full;
+}
+
+static void check_driver(struct why_pod *pod, const struct counted_volumes *volumes,
+                         struct slice driver)
+{
+    const struct object_reference reference = {.kind = KIND_CSI_DRIVER, .name = driver};
+    struct slice example = SLICE("");
+    const bool *full = find_full(pod, volumes, driver, &example);
+
+    if (full == NULL)
+        return;
+    struct slice names = why_node_names(pod, full, true);
+    if (why_add_nodes(pod, WHY_NARROWS, full, reference,
+                      "no more volumes of driver %.*s can be attached to node %.*s (%.*s)",
+                      SLICE_ARG(driver), SLICE_ARG(names), SLICE_ARG(example)))
+        why_help(pod, "move pods with volumes of %.*s away from there, or add a node",
+                 SLICE_ARG(driver));
+}
+
+void why_limit(struct why_pod *pod)
+{
+    struct counted_volumes volumes;
+
+    if (!counted_volumes_find(&pod->inquiry->cluster, pod->view.placement, pod->arena, &volumes)) {
+        pod->has_failed = true;
+        return;
+    }
+    for (size_t i = 0; i < volumes.count; i++) {
+        bool is_new = true;
+        for (size_t j = 0; j < i; j++)
+            is_new = is_new && !slice_equal(volumes.items[j].driver, volumes.items[i].driver);
+        if (is_new)
+            check_driver(pod, &volumes, volumes.items[i].driver);
+    }
 }
 
 /* ---- all together ---- */

@@ -49,15 +49,15 @@ static void put_left(struct fields *out, const struct why_left *left)
 /* claimguard's verdict on a pod without a node, as in a dry run, without each node. */
 static void put_verdict(struct fields *out, const struct why_pod *pod)
 {
-    const struct why_shared *shared = pod->shared;
+    const struct placement *placement = pod->view.placement;
     struct explained explained;
     struct arena arena;
 
     arena_init(&arena, WHY_POD_BYTES_MAX);
-    struct slice *names = arena_alloc(&arena, (shared->node_count + 1) * sizeof *names);
-    for (size_t i = 0; names != NULL && i < shared->node_count; i++)
-        names[i] = shared->nodes[i].name;
-    const struct explained_nodes nodes = {names, shared->node_count, false};
+    struct slice *names = arena_alloc(&arena, (placement->node_count + 1) * sizeof *names);
+    for (size_t i = 0; names != NULL && i < placement->node_count; i++)
+        names[i] = placement->nodes[i].name;
+    const struct explained_nodes nodes = {names, placement->node_count, false};
     fields_open(out, "verdict", '{');
     if (names != NULL && explain_pod(&explained, &pod->view, &pod->object, &nodes, &arena))
         explained_put_verdict(out, &explained);

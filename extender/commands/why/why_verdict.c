@@ -263,6 +263,48 @@ void why_not_registered(struct why_pod *pod)
     why_command(pod, ADVICE_SEE_DRIVERS, &(const struct advice_words){.count = {"", 0}});
 }
 
+/* ---- what no other cause says ---- */
+
+/* The claim whose volume is not there yet; else the pod. */
+static struct object_reference with_unbound(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].who.claim->exists && !pod->claims[i].is_bound)
+            return why_claim_reference(&pod->claims[i]);
+    return why_pod_reference(pod);
+}
+
+/* Of the nodes that are left: those that VolumeBinding rejects, one cause for each reason. */
+void why_binding(struct why_pod *pod)
+{
+    struct verdict verdict;
+
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (pod->causes[i].effect == WHY_BLOCKS)
+            return;
+    volume_binding.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
+    pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
+    for (size_t first = 0; verdict.nodes != NULL && first < pod->node_count; first++) {
+        bool *rejected = pod->nodes[first].is_out ? NULL : why_flags(pod);
+        struct slice reason = SLICE(""), other;
+        if (rejected == NULL ||
+            policy_filter(&verdict, pod->nodes[first].name, pod->arena, &reason) == NULL)
+            continue;
+        for (size_t n = first; n < pod->node_count; n++)
+            rejected[n] = !pod->nodes[n].is_out &&
+                          policy_filter(&verdict, pod->nodes[n].name, pod->arena, &other) != NULL &&
+                          slice_equal(other, reason);
+        struct slice names = why_node_names(pod, rejected, true);
+        if (why_add_nodes(pod, WHY_NARROWS, rejected, with_unbound(pod), "%.*s: %.*s",
+                          SLICE_ARG(reason), SLICE_ARG(names)))
+            why_help(pod, "%s",
+                     slice_has(reason, SLICE("enough free storage"))
+                         ? "free storage of the claim's StorageClass there, or make "
+                           "room for the pod on another node"
+                         : "make room for the pod on another node");
+    }
+}
+
 /* ---- deferrals ---- */
 
 void why_deferral(struct why_pod *pod)
