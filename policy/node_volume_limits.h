@@ -1,7 +1,8 @@
 /*
  * node_volume_limits: how many volumes of a driver a node can have, and which count, as
  * kube-scheduler's NodeVolumeLimits (1.37): the volumes that the node's pods use, and those that
- * are only attached. It tells volumes apart by their handles; here, by their names.
+ * are only attached. There, two handles are
+ * two volumes; here, two names are.
  *
  * Pure, as policies are. What is returned points into the cluster or the placement.
  */

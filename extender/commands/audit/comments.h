@@ -3,8 +3,9 @@
  * its own line; or, if it stands alone, the next line of its document, else the last one before.
  *
  *     struct comments comments;
- *     if (comments_read(&comments, "web.yaml", arena, err) == 0)
- *         entries = comments_between(&comments, 3, 28, arena);
+ *     if (comments_read(&comments, "web.yaml", arena, err) == 0) {
+ *         return comments_between(&comments, 3, 28, arena).len;
+ *     }
  *
  * Ownership: all is in the arena. Threads: one.
  */

@@ -2,10 +2,11 @@
  * triage: many pods that wait, put together by what they wait for: a line for each cause, that for
  * which most pods wait first. `who --all` and `why --all` print it.
  *
+ *     extern const struct triage_member *member;
  *     struct triage triage;
  *     triage_init(&triage);
- *     bool ok = triage_add(&triage, &member) && triage_sort(&triage) &&
- *               triage_print(&triage, &style, stdout);
+ *     bool ok = triage_add(&triage, member) && triage_sort(&triage) &&
+ *               triage_print(&triage, &(struct sheet_style){0}, stdout);
  *     triage_dispose(&triage);
  *
  * Ownership: texts of members are copied; subjects are borrowed. Threads: one.

@@ -6,7 +6,7 @@
 
 enum { SELECT_BYTES_MAX = 64 << 20 };
 
-/* The pods so far, and the one that is looked at. */
+/* The pods so far, and the one that is checked. */
 struct selection {
     struct why *why;
     const struct inquiry *inquiry;

@@ -19,7 +19,8 @@ static const char cluster[] =
 
 static struct error err;
 static struct config *config;
-static const struct operand operands[] = {{{"n", 1}, {"data", 4}, KIND_CLAIM}, {{"n", 1}, {"none", 4}, KIND_CLAIM}};
+static const struct operand operands[] = {{{"n", 1}, {"data", 4}, KIND_CLAIM},
+                                          {{"n", 1}, {"none", 4}, KIND_CLAIM}};
 static struct who_question question = {.operands = operands, .count = 2};
 
 /* The answer as JSON. */
@@ -106,7 +107,8 @@ static void expect_namespace(const struct who_question *asked, const char *ns)
 /* Of a live cluster, only the namespace of the names is listed, if there is one. */
 Test(who, reads_no_more_namespaces_than_it_needs)
 {
-    static const struct operand both[] = {{{"n", 1}, {"data", 4}, KIND_CLAIM}, {{"m", 1}, {"data", 4}, KIND_CLAIM}};
+    static const struct operand both[] = {{{"n", 1}, {"data", 4}, KIND_CLAIM},
+                                          {{"m", 1}, {"data", 4}, KIND_CLAIM}};
     static const struct operand any[] = {{{"", 0}, {"data", 4}, KIND_CLAIM}};
 
     expect_namespace(&question, "n");
