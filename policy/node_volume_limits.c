@@ -46,22 +46,22 @@ bool counted_volume_attached(const struct cluster *cluster, const struct resourc
     const struct resource *volume = cluster_find_resource(
         cluster, KIND_VOLUME, resource_attribute(attachment, VOLUME_ATTACHMENT_VOLUME));
 
-    *out = (struct counted_volume){
-        .driver = resource_attribute(attachment, VOLUME_ATTACHMENT_DRIVER), .volume = volume};
+    *out =
+        (struct counted_volume){.driver = resource_attribute(attachment, VOLUME_ATTACHMENT_DRIVER),
+                                .volume = volume,
+                                .is_only_attached = true};
     return volume != NULL && out->driver.len != 0 &&
            resource_attribute(volume, VOLUME_DRIVER).len != 0;
 }
 
-static bool is_same(const struct counted_volume *a, const struct counted_volume *b)
-{
-    return a->volume == b->volume && slice_equal(a->driver, b->driver);
-}
-
+/* Whether a pod uses the volume already. As kube-scheduler counts, one that is only attached to the
+ * node would be there twice. */
 static bool has_volume(const struct counted_volume *volumes, size_t count,
                        const struct counted_volume *volume)
 {
     for (size_t i = 0; i < count; i++)
-        if (is_same(&volumes[i], volume))
+        if (!volumes[i].is_only_attached && volumes[i].volume == volume->volume &&
+            slice_equal(volumes[i].driver, volume->driver))
             return true;
     return false;
 }

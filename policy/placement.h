@@ -37,8 +37,9 @@ struct placed_volume {
 /* A volume as NodeVolumeLimits counts it, once for each node (node_volume_limits.h). */
 struct counted_volume {
     struct slice driver;
-    const void *volume; /* its record; of a claim without a volume, the claim's */
-    bool is_in_tree;    /* a driver has replaced its plug-in */
+    const void *volume;    /* its record; of a claim without a volume, the claim's */
+    bool is_in_tree;       /* a driver has replaced its plug-in */
+    bool is_only_attached; /* no pod of the node uses it */
 };
 
 struct placed_node {

@@ -100,7 +100,7 @@ var reasons = []struct {
 	{regexp.MustCompile(`^and \d+ more$`), ""},
 	{regexp.MustCompile(`^pod \S+ is being deleted`), ""},
 	{regexp.MustCompile(`^the pods, claims and PodDisruptionBudgets of namespace \S+ take too much memory`), "NamespaceGivenUp"},
-	{regexp.MustCompile(`scheduling group|cannot lock more`), ""},
+	{regexp.MustCompile(`scheduling group|cannot lock more|is deferred by the pod's user, and other claimguards`), ""},
 }
 
 // The reasons of kube-scheduler's VolumeBinding: a server does not have them, and /debug/snapshot not what they read.

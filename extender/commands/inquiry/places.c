@@ -171,9 +171,9 @@ struct on_nodes {
     bool has_no_memory;
 };
 
-static int compare_on(const void *a, const void *b)
+/* By node and volume. */
+static int compare_on(const struct on_node *x, const struct on_node *y)
 {
-    const struct on_node *x = a, *y = b;
     uintptr_t left = (uintptr_t)x->node, right = (uintptr_t)y->node;
 
     if (left == right) {
@@ -182,6 +182,14 @@ static int compare_on(const void *a, const void *b)
     }
     return left != right ? (left > right) - (left < right)
                          : slice_compare(x->volume.driver, y->volume.driver);
+}
+
+static int compare_used_first(const void *a, const void *b)
+{
+    const struct on_node *x = a, *y = b;
+    int order = compare_on(x, y);
+
+    return order != 0 ? order : x->volume.is_only_attached - y->volume.is_only_attached;
 }
 
 static void list_volume(struct on_nodes *listing, struct slice node,
@@ -228,7 +236,8 @@ static void list_attached(struct on_nodes *listing)
             list_volume(listing, resource_attribute(attachment, VOLUME_ATTACHMENT_NODE), &volume);
 }
 
-/* Gives each node its part of the list, each volume once. False: no memory. */
+/* Gives each node its part of the list, each volume once: of two, one that a pod uses comes first.
+ * False: no memory. */
 static bool share_list(const struct on_nodes *listing)
 {
     struct placed_node *nodes = (struct placed_node *)listing->places->all.nodes;
@@ -264,7 +273,7 @@ static bool read_volumes_on_nodes(struct places *places)
     list_used(&listing);
     list_attached(&listing);
     if (listing.count != 0)
-        qsort(listing.items, listing.count, sizeof *listing.items, compare_on);
+        qsort(listing.items, listing.count, sizeof *listing.items, compare_used_first);
     return !listing.has_no_memory && share_list(&listing);
 }
 

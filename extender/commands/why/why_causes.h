@@ -37,6 +37,7 @@
     OF_POD(why_not_registered, "DriverNotRegistered", WHY_WAITING) \
     OF_POD(why_limit, "AttachLimit", WHY_SCHEDULING) \
     OF_POD(why_binding, "VolumeBinding", WHY_SCHEDULING) \
+    OF_POD(why_rejected, "Rejected", WHY_SCHEDULING) \
     OF_POD(why_no_node, "NoNodeLeft", WHY_SCHEDULING) \
     OF_CLAIM(why_multi_attach, "MultiAttach", WHY_STARTING) \
     OF_CLAIM(why_attach_failed, "AttachFailed", WHY_STARTING) \

@@ -274,14 +274,21 @@ static struct object_reference with_unbound(const struct why_pod *pod)
     return why_pod_reference(pod);
 }
 
+static bool is_blocked(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (pod->causes[i].effect == WHY_BLOCKS)
+            return true;
+    return false;
+}
+
 /* Of the nodes that are left: those that VolumeBinding rejects, one cause for each reason. */
 void why_binding(struct why_pod *pod)
 {
     struct verdict verdict;
 
-    for (size_t i = 0; i < pod->cause_count; i++)
-        if (pod->causes[i].effect == WHY_BLOCKS)
-            return;
+    if (is_blocked(pod))
+        return;
     volume_binding.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
     for (size_t first = 0; verdict.nodes != NULL && first < pod->node_count; first++) {
@@ -303,6 +310,26 @@ void why_binding(struct why_pod *pod)
                            "room for the pod on another node"
                          : "make room for the pod on another node");
     }
+}
+
+/* What rejects the pod and has no cause of its own is said in the policy's words. */
+void why_rejected(struct why_pod *pod)
+{
+    struct object_reference reference = why_pod_reference(pod);
+    struct verdict verdict;
+
+    if (is_blocked(pod))
+        return;
+    policy_prefilter(&pod->view, &pod->object, pod->arena, &verdict);
+    pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
+    if (!code_is_rejection(verdict.code) || !why_knows(pod, KIND_CLAIM))
+        return;
+    for (enum kind kind = 0; verdict.decided_by != NULL && kind < KIND_COUNT; kind++)
+        if ((verdict.decided_by->reads >> kind & 1) != 0 && !why_knows(pod, kind))
+            return;
+    if (verdict.cause_count != 0)
+        reference = verdict.causes[0];
+    why_add_text(pod, WHY_BLOCKS, reference, verdict_message(&verdict, pod->arena));
 }
 
 /* ---- deferrals ---- */
