@@ -209,8 +209,8 @@ const struct command command_table[] = {
      "    helm template charts/web -f prod.yaml | claimguard audit -\n"
      "    claimguard audit deploy/ -o sarif --fail-on never > claimguard.sarif\n"
      "An object with the comment \"# claimguard:ignore CG102 reason\", or the annotation\n"
-     "claimguard.io/audit-ignore: \"CG102: reason\", is not reported for that rule. What the input "
-     "does not have is not known, and is never reported as wrong.\n"
+     "claimguard.io/audit-ignore: \"CG102: reason\", is not reported for that rule. What the\n"
+     "input does not have is not known, and is never reported as wrong.\n"
      "Without files, the cluster is that of --kubeconfig, of $KUBECONFIG, of the pod's service\n"
      "account, or of ~/.kube/config.\n"
      "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage, or something was\n"
@@ -225,8 +225,7 @@ const struct command command_table[] = {
      "otherwise a line for each claim that has changed, or with -o json an object on a line.\n"
      "Exit status: 0: each claim was found; 2: one was not, or another failure.\n",
      who_flags, "[CLAIM...]", VALUES_CLAIMS, command_who},
-    {"why",
-     "(POD... | --all) [--snapshot FILE] [-n NAME | -A] [--config FILE|FOLDER] [-o FORMAT] ...",
+    {"why", "(POD... | --all) [--snapshot FILE] [-n NAME | -A] [-o FORMAT] ...",
      "show why a pod waits, as far as its claims are the cause, and what would help",
      "Shows each cause that has to do with the pod's claims and volumes, in the order in which\n"
      "one should look: claims that are missing, unbound, lost or in use; where their volumes can\n"
