@@ -45,7 +45,8 @@ struct counted_volume {
 struct placed_node {
     const struct node *node;
     struct slice name, labels;            /* as in label_selector.h */
-    bool is_unread;                       /* its labels are not known */
+    bool is_unread;                       /* its labels and taints are not known */
+    struct pull_items taints;             /* struct taint; no policy reads them */
     bool knows_drivers;                   /* of its CSINode */
     struct pull_items drivers;            /* of its CSINode: struct driver_limit */
     const struct counted_volume *volumes; /* that its pods use, or that are only attached */

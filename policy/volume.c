@@ -135,43 +135,70 @@ static bool is_kept_for(struct slice kept_for, const struct claim *claim)
  * Available, and not being deleted: field by field as FindMatchingVolume
  * (k8s.io/component-helpers/storage/volume), by which kube-scheduler and the PersistentVolume
  * controller choose one. The volume's nodeAffinity does not count: which nodes it allows,
- * kube-scheduler checks. */
-static bool matches(const struct claim *claim, const struct resource_shape_key *volume)
+ * kube-scheduler checks. A volume that is kept for the claim, or that the claim names, need not
+ * have the labels; and one that is kept for it, nor the class and the access modes. */
+static enum misfit compare(const struct claim *claim, const struct resource_shape_key *volume,
+                           bool is_named)
 {
     static const struct claim_rare none;
     const struct claim_rare *rare = claim->rare.step == 0 ? &none : claim_rare_at(claim->rare);
     const struct name *kept_for = volume->attributes[VOLUME_KEPT_FOR];
     unsigned access_modes = (unsigned)(volume->number >> VOLUME_ACCESS_SHIFT);
+    bool is_kept = kept_for != NULL && is_kept_for(name_slice(kept_for), claim);
     struct slice storage_class, attributes_class;
 
     volume_offer_classes(name_slice(volume->attributes[VOLUME_OFFER]), &storage_class,
                          &attributes_class);
-    if (volume->capacity < rare->requested ||
-        ((volume->number & VOLUME_IS_BLOCK) != 0) != claim->is_block ||
-        !slice_equal(attributes_class, name_slice(claim_volume_attributes_class(claim))))
-        return false;
-    if (kept_for != NULL)
-        return is_kept_for(name_slice(kept_for), claim);
-    return slice_equal(storage_class, name_slice(claim_storage_class(claim))) &&
-           (rare->access_modes & ~access_modes) == 0 &&
-           (rare->selector == NULL ||
-            selector_matches(name_slice(rare->selector),
-                             name_slice(volume->attributes[VOLUME_LABELS]), SLICE("")));
+    if (!is_kept && !slice_equal(storage_class, name_slice(claim_storage_class(claim))))
+        return MISFIT_CLASS;
+    if (kept_for != NULL && !is_kept)
+        return MISFIT_KEPT;
+    if (volume->capacity < rare->requested)
+        return MISFIT_SIZE;
+    if (((volume->number & VOLUME_IS_BLOCK) != 0) != claim->is_block)
+        return MISFIT_MODE;
+    if (!is_kept && (rare->access_modes & ~access_modes) != 0)
+        return MISFIT_ACCESS;
+    if (!slice_equal(attributes_class, name_slice(claim_volume_attributes_class(claim))))
+        return MISFIT_ATTRIBUTES_CLASS;
+    return is_kept || is_named || rare->selector == NULL ||
+                   selector_matches(name_slice(rare->selector),
+                                    name_slice(volume->attributes[VOLUME_LABELS]), SLICE(""))
+               ? MISFIT_NONE
+               : MISFIT_SELECTOR;
+}
+
+enum misfit volume_misfit(const struct resource *volume, const struct claim *claim, bool is_named)
+{
+    return resource_attribute(volume, VOLUME_OFFER).len == 0
+               ? MISFIT_NONE
+               : compare(claim, &resource_shape_at(volume->shape)->key, is_named);
+}
+
+enum misfit volume_nearest_misfit(const struct cluster *cluster, const struct claim *claim)
+{
+    enum misfit nearest = MISFIT_CLASS;
+
+    for (const struct resource_shape *shape = cluster->offers; shape != NULL;
+         shape = shape->next_offer) {
+        enum misfit misfit = compare(claim, &shape->key, false);
+        if (misfit == MISFIT_NONE || misfit > nearest)
+            nearest = misfit;
+        if (misfit == MISFIT_NONE)
+            break;
+    }
+    return nearest;
 }
 
 bool volume_offers_fit(const struct cluster *cluster, const struct claim *claim)
 {
-    const struct resource_shape *shape = cluster->offers;
-
-    while (shape != NULL && !matches(claim, &shape->key))
-        shape = shape->next_offer;
-    return shape != NULL;
+    return volume_nearest_misfit(cluster, claim) == MISFIT_NONE;
 }
 
 bool volume_offer_fits(const struct resource *volume, const struct claim *claim)
 {
     return resource_attribute(volume, VOLUME_OFFER).len != 0 &&
-           matches(claim, &resource_shape_at(volume->shape)->key);
+           compare(claim, &resource_shape_at(volume->shape)->key, false) == MISFIT_NONE;
 }
 
 bool volume_offers_other_class(const struct cluster *cluster, const struct claim *claim,

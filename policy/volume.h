@@ -77,6 +77,26 @@ bool volume_is_on_one_node(const struct cluster *cluster, const struct resource 
 
 /* ---- the volumes that an unbound claim may be bound to ---- */
 
+/* What stops a volume that is Available from being bound to a claim: the first that differs. */
+enum misfit {
+    MISFIT_NONE,
+    MISFIT_CLASS,
+    MISFIT_KEPT, /* its claimRef names another claim */
+    MISFIT_SIZE,
+    MISFIT_MODE, /* Block or Filesystem */
+    MISFIT_ACCESS,
+    MISFIT_ATTRIBUTES_CLASS,
+    MISFIT_SELECTOR,
+};
+
+/* Of a volume; MISFIT_NONE also if it is not Available. is_named: by the claim, which then waits
+ * for it alone, whatever the labels are. */
+enum misfit volume_misfit(const struct resource *volume, const struct claim *claim, bool is_named);
+
+/* Of the claim's class, what stops the volume that is nearest; MISFIT_CLASS: the class has none
+ * that is Available. */
+enum misfit volume_nearest_misfit(const struct cluster *cluster, const struct claim *claim);
+
 /* Whether there is one. */
 bool volume_offers_fit(const struct cluster *cluster, const struct claim *claim);
 

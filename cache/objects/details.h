@@ -34,6 +34,10 @@ struct container_states {
  * its managedResources name it. */
 #define MARK "claimguard.io/claims"
 
+struct toleration {
+    struct slice key, operator, value, effect;
+};
+
 struct pod_details {
     struct slice created, started; /* metadata.creationTimestamp, status.startTime */
     struct slice deletion_timestamp;
@@ -51,6 +55,9 @@ struct pod_details {
     struct pull_items owners;     /* struct owner */
     struct pull_items conditions; /* struct condition */
     struct container_states containers;
+    struct slice node_selector;    /* as in label_selector.h; empty: none */
+    struct pull_items node_terms;  /* struct node_term, of its nodeAffinity; none: any node */
+    struct pull_items tolerations; /* struct toleration */
 };
 
 struct claim_details {

@@ -389,10 +389,28 @@ static const struct pull_field pod_meta_details[] = {
             OWNER_API_VERSION),
     PULL_NESTED("labels", pod_label_fields),
 };
+static const struct pull_field required_affinity_fields[] = {
+    PULL_ITEMS_OF("nodeSelectorTerms", pod_details, node_terms, node_term, node_term_fields),
+};
+static const struct pull_field node_affinity_fields[] = {
+    PULL_NESTED("requiredDuringSchedulingIgnoredDuringExecution", required_affinity_fields),
+};
+static const struct pull_field affinity_fields[] = {
+    PULL_NESTED("nodeAffinity", node_affinity_fields),
+};
+static const struct pull_field toleration_fields[] = {
+    PULL_FIELD("key", PULL_NAME, toleration, key),
+    PULL_FIELD("operator", PULL_NAME, toleration, operator),
+    PULL_FIELD("value", PULL_NAME, toleration, value),
+    PULL_FIELD("effect", PULL_NAME, toleration, effect),
+};
 static const struct pull_field pod_spec_details[] = {
     PULL_FIELD("schedulerName", PULL_NAME, pod_details, scheduler),
     PULL_FIELD("dnsPolicy", PULL_NAME, pod_details, dns_policy),
     PULL_FIELD("hostNetwork", PULL_BOOLEAN, pod_details, is_host_network),
+    PULL_READER("nodeSelector", pod_details, node_selector, labels_read),
+    PULL_NESTED("affinity", affinity_fields),
+    PULL_ITEMS_OF("tolerations", pod_details, tolerations, toleration, toleration_fields),
     PULL_EACH_OF("containers", marked_container_fields),
     PULL_EACH_OF("initContainers", marked_container_fields),
     PULL_EACH_OF("volumes", disk_fields),

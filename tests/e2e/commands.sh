@@ -31,7 +31,7 @@ END
     who_json '.waiting[0].message' | has -F '/' || fail "the scheduler's message: $(who_json .waiting)"
     who_says '[.attachments[].node] | join(" ")' "$(node_of db-0)"
     who_says '.usableBy' OnePod
-    who_in --all -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" | has -E '^[^ ]+ +data +db-0 ' || fail "--all"
+    who_in --all -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" | has -E '^1 .* [^ ]+/data ' || fail "--all"
     # rights in one namespace are enough, and what they do not show is said
     namespaced_kubeconfig >"$plane/try.kubeconfig"
     who_in "$namespace/data" --kubeconfig "$plane/try.kubeconfig" >"$plane/who.txt" || fail "$(cat "$plane/who.err")"

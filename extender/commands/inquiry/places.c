@@ -27,7 +27,25 @@ static int compare_nodes(const void *a, const void *b)
                          ((const struct placed_node *)b)->name);
 }
 
-/* Only its labels are kept: a node's text is long. */
+static bool copy_taints(struct places *places, const struct pull_items *taints,
+                        struct placed_node *out)
+{
+    struct taint *copies = arena_alloc(places->arena, (taints->count + 1) * sizeof *copies);
+    bool has_memory = copies != NULL;
+
+    for (size_t i = 0; i < taints->count && has_memory; i++) {
+        const struct taint *taint = (const struct taint *)taints->items + i;
+        copies[i] = (struct taint){arena_copy(places->arena, taint->key),
+                                   arena_copy(places->arena, taint->value),
+                                   arena_copy(places->arena, taint->effect)};
+        has_memory = copies[i].key.ptr != NULL && copies[i].value.ptr != NULL &&
+                     copies[i].effect.ptr != NULL;
+    }
+    out->taints = (struct pull_items){sizeof *copies, copies, taints->count};
+    return has_memory;
+}
+
+/* Only its labels and taints are kept: a node's text is long. */
 static bool read_node(struct places *places, struct placed_node *out)
 {
     struct slice text = inquiry_find_details(places->inquiry, KIND_NODE, SLICE(""), out->name);
@@ -38,7 +56,9 @@ static bool read_node(struct places *places, struct placed_node *out)
     arena_init(&scratch, NODE_BYTES_MAX);
     bool is_read = out->is_unread || node_details_read(text, &scratch, &details);
     if (is_read)
-        out->labels = arena_copy(places->arena, details.labels);
+        out->labels = copy_taints(places, &details.taints, out)
+                          ? arena_copy(places->arena, details.labels)
+                          : (struct slice){NULL, 0};
     arena_dispose(&scratch);
     inquiry_forget_details(places->inquiry);
     return is_read && out->labels.ptr != NULL;

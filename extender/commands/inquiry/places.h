@@ -1,10 +1,10 @@
 /*
- * places: what policy/placement.h has of a pod, from the details of an inquiry. Labels of
- * nodes, and the volumes that unbound claims may be bound to, are read once, for all pods.
+ * places: what policy/placement.h has of a pod, from the details of an inquiry. Labels and
+ * taints of nodes, and the volumes that unbound claims may be bound to, are read once, for all
+ * pods.
  *
  * The inquiry has to keep the details of nodes, claims, volumes, StorageClasses, CSIDrivers and
- * CSINodes (inquiry_wish);
- * of what it does not keep, nothing is known, and nothing is rejected.
+ * CSINodes (inquiry_wish); of what it does not keep, nothing is known, and nothing is rejected.
  *
  * Threads: one. Ownership: what is found points into the cluster, into *places and into the arena.
  */

@@ -188,7 +188,7 @@ static void put_owners(struct buf *line, const struct triage_group *group)
 static void put_what(struct buf *line, const struct triage_group *group)
 {
     buf_put(line, group->entries->what);
-    if (group->nodes > 1)
+    if (group->nodes > 1 && !slice_has(group->entries->what, SLICE("node ")))
         buf_printf(line, "%son %zu nodes", line->len == 0 ? "" : " ", group->nodes);
 }
 

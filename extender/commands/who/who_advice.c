@@ -344,7 +344,7 @@ static void advise_unbound(struct advice_list *advice, const struct who_claim *c
     }
 }
 
-static void advise(struct advice_list *advice, const struct who_claim *claim, bool names_preemptor)
+static void advise(struct advice_list *advice, const struct who_claim *claim, bool names_waiters)
 {
     if (!claim->claim->exists && claim->holder_count == 0) {
         advice_list_add(advice, "the claim does not exist: create it");
@@ -354,9 +354,10 @@ static void advise(struct advice_list *advice, const struct who_claim *claim, bo
     advise_unbound(advice, claim);
     if (claim->access == ACCESS_ANY)
         return;
-    if (names_preemptor && claim->access == ACCESS_ONE_POD && !claim->claim->is_deleting)
+    if (names_waiters && claim->access == ACCESS_ONE_POD && !claim->claim->is_deleting)
         advise_preemption(advice, claim);
-    advise_blocked(advice, claim);
+    if (names_waiters)
+        advise_blocked(advice, claim);
     advise_holders(advice, claim);
     if (claim->holder_count == 0)
         advise_taken(advice, claim);
@@ -364,12 +365,12 @@ static void advise(struct advice_list *advice, const struct who_claim *claim, bo
         advice_of_attachments(advice, claim);
 }
 
-struct advice_list who_freed_by(const struct who_claim *claim, bool names_preemptor,
+struct advice_list who_freed_by(const struct who_claim *claim, bool names_waiters,
                                 struct arena *arena)
 {
     struct advice_list advice = {.arena = arena};
 
-    advise(&advice, claim, names_preemptor);
+    advise(&advice, claim, names_waiters);
     advice_list_leave_out_repeated(&advice); /* several holders may ask for the same */
     return advice;
 }

@@ -178,8 +178,9 @@ void who_find_budgets(struct budgets *out, const struct cluster *cluster, const 
 
 /* ---- advice: who_advice.c ---- */
 
-/* What would free the claim. names_preemptor: also the pod for which holders may be preempted. */
-struct advice_list who_freed_by(const struct who_claim *claim, bool names_preemptor,
+/* What would free the claim. names_waiters: also what is the matter with pods that
+ * wait for it, and for which one holders may be preempted. */
+struct advice_list who_freed_by(const struct who_claim *claim, bool names_waiters,
                                 struct arena *arena);
 
 /* Of a claim whose volume is not there, or was an earlier claim's: what binds it again. */

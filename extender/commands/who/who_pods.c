@@ -325,11 +325,14 @@ static bool is_named_in_message(const struct who_claim *claim, struct slice mess
            memmem(message.ptr, message.len, text.ptr, text.len) != NULL;
 }
 
+/* Whether the scheduler says that a claim of the pod is not bound, or has no volume to be bound to.
+ */
 static bool is_unbound_in_message(struct slice message)
 {
-    static const char text[] = "unbound immediate PersistentVolumeClaims";
-
-    return message.len != 0 && memmem(message.ptr, message.len, text, sizeof text - 1) != NULL;
+    return slice_has(message, SLICE("unbound immediate PersistentVolumeClaims")) ||
+           slice_has(message, SLICE("find available persistent volumes to bind")) ||
+           slice_has(message, SLICE("did not have enough free storage")) ||
+           slice_has(message, SLICE("binding volumes:"));
 }
 
 /* Whether a verdict on the pod names a holder of the claim, or another that has it. False: no
@@ -380,7 +383,7 @@ static bool find_wait(const struct who_claim *claim, struct who_pod *waiter)
         waiter->waits_for = WAITS_CLAIM;
     else if (waiter->pod->is_gated)
         return true;
-    else if (claim->volume.len == 0 && is_unbound_in_message(message))
+    else if (claim_phase(record) == CLAIM_PENDING && is_unbound_in_message(message))
         waiter->waits_for = WAITS_BINDING;
     else
         return find_other(claim, waiter, message, &waiter->waits_for);

@@ -181,6 +181,7 @@ static void note(struct why_notes *notes, struct why_pod *pod)
     note_claims(&own, pod);
     note_claims(notes, pod);
     notes->has_starting = notes->has_starting || pod->stage == WHY_STARTING;
+    notes->has_scheduling = notes->has_scheduling || pod->stage == WHY_SCHEDULING;
     pod->is_complete = !has_volumes || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
                        (!own.lacks_labels && !own.lacks_pods && !own.lacks_capacities &&
                         !lacks_kind(inquiry, own.names_attributes_class) &&
@@ -205,9 +206,11 @@ static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
                               "(FailedMount)"},
         {notes->lacks_capacities, "room for volumes that are not made yet: the input has no "
                                   "CSIStorageCapacities"},
-        {inquiry->cluster.reservations == NULL && !is_of_claimguard, GAP_RESERVATIONS},
-        {true, "room on nodes, taints, nodeSelector, and affinities of pods: only the scheduler "
-               "checks them"},
+        {notes->has_scheduling && inquiry->cluster.reservations == NULL && !is_of_claimguard,
+         GAP_RESERVATIONS},
+        {notes->has_scheduling,
+         "room on nodes, affinities between pods, and topology spread: only the scheduler "
+         "checks them"},
     };
 
     inquiry_add_gaps(inquiry, gaps, needed, NEEDED);
@@ -223,7 +226,7 @@ static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
 
 static void find_causes(struct why_pod *pod)
 {
-    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
+    for (size_t i = 0; i < sizeof causes / sizeof *causes && !pod->is_hopeless; i++) {
         pod->word = causes[i].word;
         if ((causes[i].stages & (unsigned)pod->stage) == 0)
             continue;
@@ -232,8 +235,27 @@ static void find_causes(struct why_pod *pod)
         for (size_t c = 0; causes[i].find == NULL && c < pod->claim_count; c++)
             causes[i].find_of_claim(pod, &pod->claims[c]);
     }
+    why_help_room(pod);
     for (size_t i = 0; i < pod->cause_count; i++)
         pod->has_failed = pod->has_failed || pod->causes[i].helps.has_failed;
+}
+
+static int compare_out(const void *a, const void *b)
+{
+    const struct why_out *x = a, *y = b;
+
+    return (x->nodes < y->nodes) - (x->nodes > y->nodes);
+}
+
+static void count_out(struct why_left *left, const char *word)
+{
+    size_t i = 0;
+
+    while (i < left->out_count && strcmp(left->out[i].word, word) != 0)
+        i++;
+    if (i == left->out_count)
+        left->out[left->out_count++].word = word;
+    left->out[i].nodes++;
 }
 
 static void find_left(struct why_pod *pod)
@@ -241,13 +263,16 @@ static void find_left(struct why_pod *pod)
     pod->left.total = pod->node_count;
     for (size_t i = 0; i < pod->node_count; i++) {
         const struct why_node *node = &pod->nodes[i];
-        if (node->is_out)
+        if (node->out_by != NULL) {
+            count_out(&pod->left, node->out_by);
             continue;
+        }
         pod->left.closed += node->node->is_unschedulable || node->node->is_not_ready ? 1 : 0;
         if (pod->left.left < WHY_NAMES_SHOWN_MAX)
             pod->left.names[pod->left.left] = node->name;
         pod->left.left++;
     }
+    qsort(pod->left.out, pod->left.out_count, sizeof *pod->left.out, compare_out);
 }
 
 /* False: no memory. */

@@ -36,6 +36,15 @@ static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, str
                 POD_ARG(claim->who.finished[i]));
             break;
         }
+    const struct node *there = cluster_find_node(&pod->inquiry->cluster, node);
+    bool is_shared = node_is_usable(there) && claim->who.access == ACCESS_ONE_NODE &&
+                     claim->who.holder_count != 0 &&
+                     !slice_equal(claim->who.holders[0].owner.name, pod->who.owner.name);
+    if (is_shared)
+        why_help(pod,
+                 "pods of one node can share the volume: if both have to run, put this one on node "
+                 "%.*s (nodeSelector, podAffinity)",
+                 SLICE_ARG(node));
     why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
 }
 
@@ -48,7 +57,9 @@ void why_multi_attach(struct why_pod *pod, const struct why_claim *claim)
             "volume %.*s of claim %.*s/%.*s is for one node at a time, and node %.*s has it "
             "(Multi-Attach)",
             SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(node));
-    why_root(pod, (struct object_reference){.kind = KIND_NODE, .name = node});
+    const struct node *record = cluster_find_node(&pod->inquiry->cluster, node);
+    if (record == NULL || record->is_not_ready) /* which is what many pods wait for */
+        why_root(pod, (struct object_reference){.kind = KIND_NODE, .name = node});
     help_by_pods(pod, claim, node);
 }
 

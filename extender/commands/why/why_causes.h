@@ -19,24 +19,27 @@
     OF_CLAIM(why_claim_of_another, "ClaimOfAnotherPod", WHY_WAITING) \
     OF_CLAIM(why_claim_deleting, "ClaimDeleting", WHY_WAITING | WHY_RUNNING) \
     OF_CLAIM(why_claim_lost, "ClaimLost", WHY_WAITING) \
+    OF_POD(why_attributes_class, "VolumeAttributesClass", WHY_WAITING) \
     OF_CLAIM(why_class_missing, "StorageClassMissing", WHY_WAITING) \
     OF_CLAIM(why_claim_unbound, "ClaimUnbound", WHY_WAITING) \
     OF_CLAIM(why_first_consumer, "WaitsForFirstConsumer", WHY_WAITING) \
     OF_CLAIM(why_not_provisioned, "VolumeNotProvisioned", WHY_WAITING) \
     OF_CLAIM(why_volume_missing, "VolumeMissing", WHY_WAITING) \
     OF_CLAIM(why_volume_deleting, "VolumeDeleting", WHY_WAITING | WHY_RUNNING) \
-    OF_POD(why_attributes_class, "VolumeAttributesClass", WHY_WAITING) \
     OF_POD(why_driver_mode, "DriverMode", WHY_WAITING) \
     OF_POD(why_in_use, "ClaimInUse", WHY_WAITING) \
     OF_CLAIM(why_locked, "ClaimLocked", WHY_WAITING) \
+    OF_POD(why_apart, "VolumesApart", WHY_WAITING) \
     OF_CLAIM(why_affinity, "VolumeNodeAffinity", WHY_WAITING) \
     OF_CLAIM(why_zone, "VolumeZone", WHY_WAITING) \
-    OF_POD(why_apart, "VolumesApart", WHY_WAITING) \
     OF_CLAIM(why_topology, "StorageClassTopology", WHY_SCHEDULING) \
     OF_POD(why_elsewhere, "VolumeInUseElsewhere", WHY_SCHEDULING) \
     OF_POD(why_not_registered, "DriverNotRegistered", WHY_WAITING) \
     OF_POD(why_limit, "AttachLimit", WHY_SCHEDULING) \
     OF_POD(why_binding, "VolumeBinding", WHY_SCHEDULING) \
+    OF_POD(why_cordoned, "NodeCordoned", WHY_SCHEDULING) \
+    OF_POD(why_tainted, "NodeTainted", WHY_SCHEDULING) \
+    OF_POD(why_not_wanted, "NodeAffinity", WHY_SCHEDULING) \
     OF_POD(why_rejected, "Rejected", WHY_SCHEDULING) \
     OF_POD(why_no_node, "NoNodeLeft", WHY_SCHEDULING) \
     OF_CLAIM(why_multi_attach, "MultiAttach", WHY_STARTING) \

@@ -46,8 +46,10 @@ static bool is_of_template(const struct why_pod *pod, const struct why_claim *cl
 static void help_missing(struct why_pod *pod, const struct why_claim *claim)
 {
     if (claim->use->is_ephemeral)
-        why_help(pod,
-                 "wait: kube-controller-manager creates the claim of a generic ephemeral volume");
+        why_help(
+            pod,
+            "wait: kube-controller-manager creates the claim of a generic ephemeral volume; if "
+            "it does not, the pod's events say why (a quota?)");
     else if (is_of_template(pod, claim))
         why_help(pod,
                  "wait: StatefulSet %.*s creates it from its volumeClaimTemplates; if it does not, "
@@ -78,14 +80,17 @@ void why_claim_of_another(struct why_pod *pod, const struct why_claim *claim)
         (owner.len != 0 && uid_is(&pod->pod->uid, owner)))
         return;
     why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
-            "claim %.*s/%.*s is the name of the pod's generic ephemeral volume, and another object "
-            "owns it",
-            CLAIM_ARG(claim));
-    why_help(
-        pod,
-        "wait, if an earlier pod of that name owns it, and it is being collected; else name the "
-        "pod or its volume differently. The claim's data is not of this pod: see who uses it");
+            "claim %.*s/%.*s has the name of the pod's generic ephemeral volume, and %s",
+            CLAIM_ARG(claim),
+            owner.len == 0 ? "nothing owns it: somebody has made it" : "another object owns it");
+    why_help(pod,
+             "%s the pod or its volume differently. The claim's data is not of this pod: see "
+             "who uses it",
+             owner.len == 0 ? "name"
+                            : "wait, if an earlier pod of that name owns it, and it is being "
+                              "collected; else name");
     why_command(pod, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
+    pod->is_hopeless = true;
 }
 
 /* The pods for which the API server keeps a claim that is being deleted. */
@@ -120,20 +125,74 @@ void why_claim_deleting(struct why_pod *pod, const struct why_claim *claim)
     help_by_users(pod, claim);
     why_help_all(pod, who_deletion(&claim->who, pod->texts));
     help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
-    why_help(pod, "when it is gone, create it again; a deletion cannot be undone");
+    why_help(pod, claim->use->is_ephemeral || is_of_template(pod, claim)
+                      ? "when it is gone, it is made again, empty; a deletion cannot be undone"
+                      : "when it is gone, create it again; a deletion cannot be undone");
 }
 
 void why_claim_lost(struct why_pod *pod, const struct why_claim *claim)
 {
     if (!claim->who.claim->exists || claim_phase(claim->who.claim) != CLAIM_LOST)
         return;
-    why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
-            "claim %.*s/%.*s is Lost: its volume %.*s is gone, or is bound to another claim",
-            CLAIM_ARG(claim), SLICE_ARG(claim->who.volume));
+    const struct resource *volume =
+        cluster_find_resource(&pod->inquiry->cluster, KIND_VOLUME, claim->who.volume);
+    struct slice other = volume == NULL ? SLICE("") : resource_attribute(volume, VOLUME_CLAIM_NAME);
+    if (other.len == 0)
+        why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
+                "claim %.*s/%.*s is Lost: its volume %.*s is gone, or is bound to another claim",
+                CLAIM_ARG(claim), SLICE_ARG(claim->who.volume));
+    else
+        why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
+                "claim %.*s/%.*s is Lost: its volume %.*s is of claim %.*s/%.*s", CLAIM_ARG(claim),
+                SLICE_ARG(claim->who.volume),
+                SLICE_ARG(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE)), SLICE_ARG(other));
     why_help_all(pod, who_bound_by(&claim->who, pod->texts));
 }
 
 /* ---- its volume ---- */
+
+/* The words of what differs between a volume and the claim. */
+static const char *misfit_text(enum misfit misfit)
+{
+    static const char *const texts[] = {[MISFIT_NONE] = "",
+                                        [MISFIT_CLASS] = "storageClassName",
+                                        [MISFIT_KEPT] = "claimRef",
+                                        [MISFIT_SIZE] = "size",
+                                        [MISFIT_MODE] = "volumeMode",
+                                        [MISFIT_ACCESS] = "access modes",
+                                        [MISFIT_ATTRIBUTES_CLASS] = "volumeAttributesClassName",
+                                        [MISFIT_SELECTOR] = "labels (the claim has a selector)"};
+    return texts[misfit];
+}
+
+/* A volume that is there, and that the claim names, and is not bound to. */
+static void help_named(struct why_pod *pod, const struct why_claim *claim,
+                       const struct resource *volume)
+{
+    struct slice ns = resource_attribute(volume, VOLUME_CLAIM_NAMESPACE);
+    struct slice name = resource_attribute(volume, VOLUME_CLAIM_NAME);
+    enum misfit misfit = volume_misfit(volume, claim->who.claim, true);
+    bool is_same = slice_equal(name, claim_name(claim->who.claim));
+
+    if (name.len != 0 && ns.len == 0 && is_same)
+        why_help(pod, "the volume's claimRef has no namespace: set it to %.*s",
+                 SLICE_ARG(name_text(claim->who.claim->ns)));
+    else if (name.len != 0 && !(is_same && slice_equal(ns, name_text(claim->who.claim->ns))))
+        why_help(pod,
+                 "claim %.*s/%.*s has that volume: name another one in a new claim (a claim's "
+                 "volumeName cannot be changed)",
+                 SLICE_ARG(ns), SLICE_ARG(name));
+    else if (misfit != MISFIT_NONE)
+        why_help(pod,
+                 "they are never bound, because their %s differ%s: create the claim again, so that "
+                 "it fits the volume",
+                 misfit_text(misfit),
+                 misfit == MISFIT_SIZE     ? " (the volume has less)"
+                 : misfit == MISFIT_ACCESS ? " (the volume lacks one)"
+                                           : "");
+    else
+        why_help(pod, "wait, if it is Available; else name another volume in a new claim");
+}
 
 void why_volume_missing(struct why_pod *pod, const struct why_claim *claim)
 {
@@ -156,11 +215,16 @@ void why_volume_missing(struct why_pod *pod, const struct why_claim *claim)
         why_help_all(pod, who_bound_by(&claim->who, pod->texts));
         return;
     }
-    why_help(
-        pod,
-        other == NULL
-            ? "wait, if a provisioner makes it; else create the PersistentVolume, or a new claim"
-            : "wait, if it is Available; else name another volume in a new claim");
+    if (other != NULL)
+        help_named(pod, claim, other);
+    else if (claim_phase(record) == CLAIM_BOUND)
+        why_help(pod,
+                 "the claim was bound, and nothing makes the volume again: create a "
+                 "PersistentVolume of that name for its disk, with the claim's claimRef; a new "
+                 "claim is empty");
+    else
+        why_help(pod, "wait, if a provisioner makes it; else create the PersistentVolume, or a new "
+                      "claim");
 }
 
 void why_volume_deleting(struct why_pod *pod, const struct why_claim *claim)
@@ -200,25 +264,85 @@ static struct slice class_name(const struct why_claim *claim)
     return name_slice(claim_storage_class(claim->who.claim));
 }
 
-static struct slice provisioner_of(const struct why_claim *claim)
+/* A CSI driver instead of the in-tree plug-in that it has replaced. */
+static struct slice provisioner_of(const struct why_pod *pod, const struct why_claim *claim)
 {
-    return claim->class == NULL ? SLICE("")
-                                : resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER);
+    return claim->class == NULL
+               ? SLICE("")
+               : volume_provisioner(&pod->inquiry->cluster, claim->who.claim, NULL);
 }
 
-/* What is in the events, which no input has. */
+static bool makes_no_volumes(const struct why_pod *pod, const struct why_claim *claim)
+{
+    return slice_equal(provisioner_of(pod, claim), SLICE("kubernetes.io/no-provisioner"));
+}
+
+static bool has_selector(const struct why_claim *claim)
+{
+    const struct claim_rare *rare = claim_rare_at(claim->who.claim->rare);
+
+    return rare != NULL && rare->selector != NULL;
+}
+
+/* What volume somebody has to make. */
+static void help_by_hand(struct why_pod *pod, const struct why_claim *claim)
+{
+    enum misfit misfit = volume_nearest_misfit(&pod->inquiry->cluster, claim->who.claim);
+
+    if (misfit > MISFIT_KEPT)
+        why_help(pod,
+                 "an Available PersistentVolume nearly fits, but for its %s: change it or the "
+                 "claim, or create a volume that fits",
+                 misfit_text(misfit));
+    else
+        why_help(pod,
+                 "create a PersistentVolume%s%.*s that fits the claim (size, access modes, "
+                 "volumeMode%s)",
+                 class_name(claim).len == 0 ? " without a class" : " of StorageClass ",
+                 SLICE_ARG(class_name(claim)),
+                 has_selector(claim) ? ", and the labels of its selector" : "");
+}
+
+/* Whether the driver that makes the claim's volume is not there at all. */
+static bool lacks_driver(const struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice plugin = SLICE("");
+    struct slice driver = claim->class == NULL ? SLICE("")
+                                               : volume_provisioner(&pod->inquiry->cluster,
+                                                                    claim->who.claim, &plugin);
+
+    return plugin.len != 0 && why_knows(pod, KIND_CSI_DRIVER) &&
+           cluster_find_resource(&pod->inquiry->cluster, KIND_CSI_DRIVER, driver) == NULL;
+}
+
+/* Who does not make the volume; and what is in the events, which no input has. */
 static void help_by_events(struct why_pod *pod, const struct why_claim *claim)
 {
-    struct slice provisioner = provisioner_of(claim);
+    struct slice provisioner = provisioner_of(pod, claim);
 
-    if (slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner"))) {
-        why_help(pod,
-                 "StorageClass %.*s makes no volumes: create a PersistentVolume of it that fits "
-                 "the claim (size, access modes, node)",
-                 SLICE_ARG(class_name(claim)));
+    if (provisioner.len == 0 && class_name(claim).len == 0 &&
+        volume_nearest_misfit(&pod->inquiry->cluster, claim->who.claim) <= MISFIT_KEPT) {
+        if (claim->who.details.has_no_class)
+            why_help(pod, "storageClassName \"\" excludes the default class: create the claim "
+                          "again without it, to get that");
+        else
+            why_help(pod, "make a StorageClass the default, which the claim then gets "
+                          "(storageclass.kubernetes.io/is-default-class), or create the claim "
+                          "again with a class");
+    }
+    if (makes_no_volumes(pod, claim) || (provisioner.len == 0 && class_name(claim).len == 0)) {
+        help_by_hand(pod, claim);
         return;
     }
-    if (provisioner.len == 0)
+    if (has_selector(claim) && provisioner.len != 0)
+        why_help(pod, "a provisioner makes no volume for a claim with a selector: create the claim "
+                      "again without it, or a PersistentVolume with its labels");
+    else if (lacks_driver(pod, claim))
+        why_help(pod,
+                 "install the CSI driver %.*s: it has replaced the provisioner of the class, and "
+                 "has no CSIDriver here",
+                 SLICE_ARG(provisioner));
+    else if (provisioner.len == 0)
         why_help(pod, "the claim's events say more");
     else
         why_help(pod, "is the provisioner %.*s running? The claim's events have what it says",
@@ -244,6 +368,8 @@ void why_class_missing(struct why_pod *pod, const struct why_claim *claim)
         pod, WHY_BLOCKS, reference,
         "StorageClass %.*s of claim %.*s/%.*s does not exist, so no volume is made for the claim",
         SLICE_ARG(reference.name), CLAIM_ARG(claim));
+    if (volume_nearest_misfit(&pod->inquiry->cluster, claim->who.claim) > MISFIT_CLASS)
+        help_by_hand(pod, claim); /* a class of volumes that are made by hand needs no object */
     why_help(
         pod,
         "create StorageClass %.*s, or a PersistentVolume with that storageClassName; or delete the "
@@ -275,11 +401,6 @@ void why_claim_unbound(struct why_pod *pod, const struct why_claim *claim)
     help_by_events(pod, claim);
 }
 
-static bool makes_no_volumes(const struct why_claim *claim)
-{
-    return slice_equal(provisioner_of(claim), SLICE("kubernetes.io/no-provisioner"));
-}
-
 /* A claim whose volume has to be there already, and is chosen with the pod's node. */
 static void find_no_volume(struct why_pod *pod, const struct why_claim *claim)
 {
@@ -298,7 +419,8 @@ static void find_no_volume(struct why_pod *pod, const struct why_claim *claim)
             : has_offer ? "; there is one that fits"
                         : "");
     root_class(pod, claim);
-    help_by_events(pod, claim);
+    if (!has_offer)
+        help_by_events(pod, claim);
 }
 
 void why_first_consumer(struct why_pod *pod, const struct why_claim *claim)
@@ -306,7 +428,7 @@ void why_first_consumer(struct why_pod *pod, const struct why_claim *claim)
     if (!is_unbound(claim) || !waits_for_consumer(claim) ||
         claim->who.details.selected_node.len != 0)
         return;
-    if (pod->stage == WHY_SCHEDULING && makes_no_volumes(claim)) {
+    if (pod->stage == WHY_SCHEDULING && makes_no_volumes(pod, claim)) {
         find_no_volume(pod, claim);
         return;
     }
@@ -321,6 +443,12 @@ void why_first_consumer(struct why_pod *pod, const struct why_claim *claim)
             "claim %.*s/%.*s waits until a scheduler chooses a node for a pod with it "
             "(StorageClass %.*s), and this pod has its node without one",
             CLAIM_ARG(claim), SLICE_ARG(class_name(claim)));
+    struct slice scheduler = pod->who.details.scheduler;
+    if (scheduler.len != 0 && !slice_equal(scheduler, SLICE("default-scheduler")))
+        why_help(pod,
+                 "if scheduler %.*s chose the node: it does not bind volumes (VolumeBinding); let "
+                 "another one place the pod",
+                 SLICE_ARG(scheduler));
     why_help(pod, "create the pod again without spec.nodeName; a nodeSelector can name the node");
 }
 
@@ -328,7 +456,21 @@ void why_first_consumer(struct why_pod *pod, const struct why_claim *claim)
 static void reject_others(struct why_pod *pod, struct slice node)
 {
     for (size_t n = 0; n < pod->node_count; n++)
-        pod->nodes[n].is_out = pod->nodes[n].is_out || !slice_equal(pod->nodes[n].name, node);
+        if (pod->nodes[n].out_by == NULL && !slice_equal(pod->nodes[n].name, node))
+            pod->nodes[n].out_by = pod->word;
+}
+
+/* Whether the CSINode of a node lacks the driver of the claim's class, which has a CSIDriver. */
+static bool lacks_driver_there(const struct why_pod *pod, const struct why_claim *claim,
+                               struct slice node)
+{
+    const struct cluster *cluster = &pod->inquiry->cluster;
+    const struct node *record = cluster_find_node(cluster, node);
+    struct slice driver = provisioner_of(pod, claim);
+
+    return record != NULL && why_knows(pod, KIND_CSI_NODE) &&
+           cluster_find_resource(cluster, KIND_CSI_DRIVER, driver) != NULL &&
+           (record->csi_node == NULL || !words_have(name_slice(record->csi_node->drivers), driver));
 }
 
 void why_not_provisioned(struct why_pod *pod, const struct why_claim *claim)
@@ -350,6 +492,17 @@ void why_not_provisioned(struct why_pod *pod, const struct why_claim *claim)
                  "another one",
                  SLICE_ARG(node));
         why_command(pod, ADVICE_FORGET_NODE, &CLAIM_WORDS(claim));
+        return;
+    }
+    if (lacks_driver_there(pod, claim, node)) {
+        why_help(
+            pod,
+            "driver %.*s is not registered on node %.*s (CSINode), so its provisioner does not "
+            "know where to make the volume: get the driver there, or remove the annotation, "
+            "so that the scheduler chooses another node",
+            SLICE_ARG(provisioner_of(pod, claim)), SLICE_ARG(node));
+        why_command(pod, ADVICE_FORGET_NODE, &CLAIM_WORDS(claim));
+        return;
     }
     help_by_events(pod, claim);
     why_help(pod,

@@ -308,7 +308,8 @@ bool why_add_nodes(struct why_pod *pod, enum why_effect effect, const bool *reje
     if (effect == WHY_NARROWS && count == pod->node_count)
         effect = WHY_BLOCKS;
     for (size_t i = 0; effect != WHY_LATER && i < pod->node_count; i++)
-        pod->nodes[i].is_out = pod->nodes[i].is_out || rejected[i];
+        if (rejected[i] && pod->nodes[i].out_by == NULL)
+            pod->nodes[i].out_by = pod->word;
     va_start(args, format);
     why_add_text(pod, effect, object, arena_vprintf(pod->arena, format, args));
     va_end(args);

@@ -8,6 +8,11 @@
 #include "extender/commands/why/why_causes.h"
 #include "policy/policy.h"
 
+/* Causes in the table; a policy's verdict on nodes may be of several. */
+#define WHY_ONE(finder, word, stages) +1
+enum { WHY_CAUSE_WORDS = 0 WHY_CAUSES(WHY_ONE, WHY_ONE) };
+#undef WHY_ONE
+
 enum {
     WHY_NAMES_SHOWN_MAX = 5, /* of nodes, in a text */
     WHY_POD_BYTES_MAX = 512 << 20
@@ -51,8 +56,8 @@ struct why_node {
     const struct placed_node *placed; /* NULL: of a pod that has its node */
     const struct node *node;
     struct slice name, labels;
-    bool is_out;    /* a cause rejects it */
-    bool is_unread; /* its labels are not known: no cause rejects it by them */
+    const char *out_by; /* the word of the first cause that rejects it; NULL: none */
+    bool is_unread;     /* its labels are not known: no cause rejects it by them */
 };
 
 /* What is found out once, for all pods of an answer. */
@@ -80,14 +85,23 @@ struct why_cause {
     struct object_reference root;   /* by what it is put together with those of other pods */
     struct slice text;
     size_t rejected_nodes; /* 0: it is not about nodes */
+    struct slice fits;     /* what nodes that pass have; empty: it needs no room (why_help_room) */
     struct advice_list helps;
 };
 
-/* The nodes that no cause rejects, of a pod without a node. */
+/* Nodes with the same first cause that rejects them. */
+struct why_out {
+    const char *word; /* of the cause */
+    size_t nodes;
+};
+
+/* The nodes that no cause rejects, and those that one does, of a pod without a node. */
 struct why_left {
     size_t total, left;
     size_t closed;                           /* of those that are left: cordoned, or not ready */
     struct slice names[WHY_NAMES_SHOWN_MAX]; /* the first ones that are left */
+    struct why_out out[WHY_CAUSE_WORDS];     /* by the most nodes */
+    size_t out_count;
 };
 
 /* One pod, and the causes so far. */
@@ -102,6 +116,8 @@ struct why_pod {
     size_t cause_count;
     struct why_left left;
     bool is_complete;    /* the input has all that causes are found by */
+    bool are_apart;      /* two of its volumes have no node in common */
+    bool is_hopeless;    /* a claim can never be its own: nothing else of it matters */
     bool has_failed;     /* there was no memory */
     struct arena *texts; /* of all that is above, and of causes */
 
@@ -122,6 +138,7 @@ struct why_notes {
     bool lacks_pods;             /* and one that waits for a node has claims */
     bool lacks_labels;           /* of nodes, which a volume's nodeAffinity reads */
     bool names_attributes_class; /* a claim names a VolumeAttributesClass */
+    bool has_scheduling;         /* a pod without a node */
     bool has_starting;           /* a pod whose volumes may not be mounted yet */
     bool lacks_capacities;       /* a pod that waits for a node needs a new volume, of a driver
                                     with CSIStorageCapacities, and there are none */
@@ -180,6 +197,9 @@ void why_root(struct why_pod *pod, struct object_reference root);
  * that narrows blocks the pod if it rejects all nodes. Whether it was added. */
 bool why_add_nodes(struct why_pod *pod, enum why_effect effect, const bool *rejected,
                    struct object_reference object, const char *format, ...) PRINTF_LIKE(5, 6);
+
+/* Adds to causes with `fits` where the pod could run, when all causes are known. */
+void why_help_room(struct why_pod *pod);
 
 /* Adds to the last cause what would help. */
 void why_help(struct why_pod *pod, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -18,24 +18,122 @@ static bool name_a_node(struct slice terms)
 
 static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice what)
 {
-    struct slice names = why_node_names(pod, passes, true);
+    bool is_anywhere = why_count_nodes(pod, passes, true) != 0;
 
     if (pod->stage == WHY_STARTING)
         why_help(pod, "the pod must run elsewhere: delete it; a scheduler would not have chosen "
                       "the node (spec.nodeName)");
-    else if (names.len == 0 && name_a_node(what))
+    else if (!is_anywhere && name_a_node(what))
         why_help(pod,
                  "bring back the node with %.*s: the data is there, and a new node of that name "
                  "does not have it; or restore the data to a new volume elsewhere",
                  SLICE_ARG(what));
-    else if (name_a_node(what))
-        why_help(pod, "make room on %.*s", SLICE_ARG(names));
-    else if (names.len == 0)
+    else if (!is_anywhere)
         why_help(pod, "add a node with %.*s; or restore the data to a new volume elsewhere",
                  SLICE_ARG(what));
     else
-        why_help(pod, "make room on %.*s, or add a node with %.*s", SLICE_ARG(names),
-                 SLICE_ARG(what));
+        pod->causes[pod->cause_count - 1].fits = arena_copy(pod->texts, what);
+}
+
+/* Whether the scheduler's message says that there is no room; or there is none. */
+static bool may_lack_room(const struct why_pod *pod)
+{
+    struct slice message = who_message(&pod->who);
+
+    return message.len == 0 || slice_has(message, SLICE("Insufficient")) ||
+           slice_has(message, SLICE("Too many pods")) ||
+           slice_has(message, SLICE("did not have enough"));
+}
+
+/* Appends to the text: "WHAT NODES". False: there are no such nodes. */
+static bool add_part(struct why_pod *pod, struct slice *text, const char *what, const bool *nodes)
+{
+    struct slice names = why_node_names(pod, nodes, true);
+
+    if (names.len != 0)
+        *text = arena_printf(pod->arena, "%.*s%s%s %.*s", SLICE_ARG(*text),
+                             text->len == 0 ? "" : ", or ", what, SLICE_ARG(names));
+    return names.len != 0;
+}
+
+static bool is_out_by(const struct why_node *node, const char *word)
+{
+    return node->out_by != NULL && strcmp(node->out_by, word) == 0;
+}
+
+/* Of the nodes that can have its volumes: those that are left, cordoned, and not ready. */
+static struct slice room_text(struct why_pod *pod)
+{
+    bool *open = why_flags(pod), *cordoned = why_flags(pod), *down = why_flags(pod);
+    struct slice text = SLICE("");
+
+    if (open == NULL || cordoned == NULL || down == NULL)
+        return text;
+    for (size_t n = 0; n < pod->node_count; n++) {
+        const struct why_node *node = &pod->nodes[n];
+        bool is_left = node->out_by == NULL, is_cordoned = is_out_by(node, "NodeCordoned");
+        down[n] =
+            node->node->is_not_ready && (is_left || is_cordoned || is_out_by(node, "NodeTainted"));
+        cordoned[n] = !down[n] && is_cordoned;
+        open[n] = !down[n] && is_left;
+    }
+    (void)add_part(pod, &text, may_lack_room(pod) ? "make room on" : "get the pod onto", open);
+    (void)add_part(pod, &text, "uncordon", cordoned);
+    (void)add_part(pod, &text, "bring back what does not answer:", down);
+    return text;
+}
+
+void why_help_room(struct why_pod *pod)
+{
+    struct slice room = {NULL, 0};
+
+    for (size_t i = 0; i < pod->cause_count; i++) {
+        struct why_cause *cause = &pod->causes[i];
+        if (cause->fits.len == 0)
+            continue;
+        bool is_a_node = name_a_node(cause->fits);
+        if (room.ptr == NULL)
+            room = room_text(pod);
+        if (room.len == 0 && is_a_node)
+            continue;
+        advice_list_add(&cause->helps, "%.*s%s%.*s", SLICE_ARG(room),
+                        is_a_node       ? ""
+                        : room.len == 0 ? "add a node with "
+                                        : ", or add a node with ",
+                        is_a_node ? 0 : (int)cause->fits.len, cause->fits.ptr);
+    }
+}
+
+static bool has_driver(const struct placed_node *node, struct slice driver)
+{
+    const struct driver_limit *drivers = node->drivers.items;
+
+    for (size_t i = 0; i < node->drivers.count; i++)
+        if (slice_equal(drivers[i].name, driver))
+            return true;
+    return !node->knows_drivers;
+}
+
+/* A node without the driver lacks the labels that the driver sets when it registers. */
+static void help_by_driver(struct why_pod *pod, const struct why_claim *claim, const bool *rejected)
+{
+    struct slice driver = claim->volume == NULL ? SLICE("") : volume_driver(claim->volume);
+    const struct node_term *terms = claim->volume_details->terms.items;
+    bool *lacking = driver.len == 0 || pod->stage != WHY_SCHEDULING ? NULL : why_flags(pod);
+
+    for (size_t n = 0; lacking != NULL && n < pod->node_count; n++) {
+        const struct node_requirement *first = terms->expressions.items;
+        struct slice value;
+        lacking[n] = rejected[n] && terms->expressions.count != 0 &&
+                     slice_has(first->key, SLICE("csi")) &&
+                     !labels_find(pod->nodes[n].labels, first->key, &value) &&
+                     !has_driver(pod->nodes[n].placed, driver);
+    }
+    if (lacking == NULL || why_count_nodes(pod, lacking, true) == 0)
+        return;
+    struct slice names = why_node_names(pod, lacking, true);
+    why_help(pod, "driver %.*s sets that label, and is not registered on %.*s: get it there first",
+             SLICE_ARG(driver), SLICE_ARG(names));
 }
 
 void why_affinity(struct why_pod *pod, const struct why_claim *claim)
@@ -51,12 +149,16 @@ void why_affinity(struct why_pod *pod, const struct why_claim *claim)
     }
     for (size_t n = 0; n < pod->node_count; n++)
         rejected[n] = !claim->fits[n];
-    if (why_add_nodes(pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
-                      why_volume_reference(claim),
-                      "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: where %.*s",
-                      SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
-                      why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)))
-        help_by_nodes(pod, claim->fits, terms);
+    if (!why_add_nodes(pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
+                       why_volume_reference(claim),
+                       "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: where %.*s",
+                       SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+                       why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)) ||
+        pod->are_apart)
+        return;
+    if (why_count_nodes(pod, rejected, false) == 0)
+        help_by_driver(pod, claim, rejected);
+    help_by_nodes(pod, claim->fits, terms);
 }
 
 /* ---- two volumes ---- */
@@ -82,6 +184,7 @@ static bool find_apart(struct why_pod *pod, const struct why_claim *a, const str
             SLICE_ARG(a->who.volume), SLICE_ARG(x), SLICE_ARG(b->who.volume), SLICE_ARG(y));
     why_help(pod, "restore one of them to a new volume where the other one is; a class with "
                   "volumeBindingMode WaitForFirstConsumer makes both in one place");
+    pod->are_apart = true;
     return true;
 }
 
@@ -159,6 +262,29 @@ void why_zone(struct why_pod *pod, const struct why_claim *claim)
 
 /* ---- where a class can make volumes ---- */
 
+/* "KEY in a, b and KEY in c; or KEY in d". {NULL, 0}: no memory. */
+static struct slice topologies_text(const struct pull_items *topologies, struct arena *arena)
+{
+    const struct topology *items = topologies->items;
+    struct slice text = SLICE("");
+
+    for (size_t i = 0; i < topologies->count && text.ptr != NULL; i++) {
+        const struct topology_label *labels = items[i].labels.items;
+        for (size_t j = 0; j < items[i].labels.count && text.ptr != NULL; j++) {
+            const struct slice *values = labels[j].values.items;
+            text = arena_printf(arena, "%.*s%s%.*s in ", SLICE_ARG(text),
+                                j != 0   ? " and "
+                                : i != 0 ? "; or "
+                                         : "",
+                                SLICE_ARG(labels[j].key));
+            for (size_t v = 0; v < labels[j].values.count && text.ptr != NULL; v++)
+                text = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(text), v == 0 ? "" : ", ",
+                                    SLICE_ARG(values[v]));
+        }
+    }
+    return text;
+}
+
 void why_topology(struct why_pod *pod, const struct why_claim *claim)
 {
     const struct object_reference reference = {
@@ -172,11 +298,13 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
     for (size_t n = 0; rejected != NULL && n < pod->node_count; n++)
         rejected[n] = !pod->nodes[n].is_unread &&
                       !topologies_match(&claim->class_details.topologies, pod->nodes[n].labels);
+    struct slice where = topologies_text(&claim->class_details.topologies, pod->texts);
+    pod->has_failed = pod->has_failed || where.ptr == NULL;
     if (why_add_nodes(pod, WHY_NARROWS, rejected, reference,
-                      "StorageClass %.*s of claim %.*s/%.*s makes volumes only where its "
-                      "allowedTopologies say",
-                      SLICE_ARG(reference.name), CLAIM_ARG(claim)))
-        why_help(pod, "make room on a node of those, or use another class");
+                      "StorageClass %.*s of claim %.*s/%.*s makes volumes only where %.*s "
+                      "(allowedTopologies)",
+                      SLICE_ARG(reference.name), CLAIM_ARG(claim), SLICE_ARG(where)))
+        pod->causes[pod->cause_count - 1].fits = where;
 }
 
 /* ---- how many volumes a node can have ---- */
@@ -190,7 +318,7 @@ static bool *find_full(struct why_pod *pod, const struct counted_volumes *volume
 
     for (size_t n = 0; full != NULL && n < pod->node_count; n++) {
         struct node_volumes count = node_volumes_count(volumes, pod->nodes[n].placed, driver);
-        full[n] = !pod->nodes[n].is_out && node_volumes_are_too_many(&count);
+        full[n] = pod->nodes[n].out_by == NULL && node_volumes_are_too_many(&count);
         if (full[n] && example->len == 0)
             *example =
                 arena_printf(pod->arena, "node %.*s has %zu of %lld", SLICE_ARG(pod->nodes[n].name),
@@ -244,10 +372,9 @@ void why_no_node(struct why_pod *pod)
         if (pod->causes[i].effect == WHY_BLOCKS)
             return;
     for (size_t n = 0; n < pod->node_count; n++)
-        left += pod->nodes[n].is_out ? 0 : 1;
+        left += pod->nodes[n].out_by != NULL ? 0 : 1;
     if (pod->node_count == 0 || left != 0)
         return;
     why_add(pod, WHY_BLOCKS, why_pod_reference(pod),
             "each of the %zu nodes is rejected by one of the causes above", pod->node_count);
-    why_help(pod, "end one of those causes for a node");
 }

@@ -43,6 +43,14 @@ static void put_left(struct fields *out, const struct why_left *left)
     fields_open(out, "names", '[');
     for (size_t i = 0; i < names_shown(left); i++)
         fields_text(out, NULL, left->names[i]);
+    fields_close(out);
+    fields_open(out, "rejectedBy", '[');
+    for (size_t i = 0; i < left->out_count; i++) {
+        fields_open(out, NULL, '{');
+        fields_text(out, "cause", slice_of(left->out[i].word));
+        fields_number(out, "nodes", (int64_t)left->out[i].nodes);
+        fields_close(out);
+    }
     fields_close_several(out, 2);
 }
 
@@ -300,20 +308,23 @@ static void add_causes(struct block *block, const struct why_pod *pod)
     block_row(block, "  causes");
 }
 
-/* "2 of 3 can have its volumes: node-1, node-2" */
+/* "2 of 6 are left: node-1, node-2; rejected: 3 by VolumeNodeAffinity, 1 by NodeTainted" */
 static void add_left(struct block *block, const struct why_left *left)
 {
     size_t shown = names_shown(left);
 
     if (left->left == left->total)
         return;
-    buf_printf(&block->line, "%zu of %zu can have its volumes", left->left, left->total);
+    buf_printf(&block->line, "%zu of %zu are left", left->left, left->total);
     for (size_t i = 0; i < shown; i++)
         buf_printf(&block->line, "%s%.*s", i == 0 ? ": " : ", ", SLICE_ARG(left->names[i]));
     if (left->left > shown)
         buf_printf(&block->line, " and %zu more", left->left - shown);
     if (left->closed != 0)
         buf_printf(&block->line, "; of these, %zu cordoned or not ready", left->closed);
+    for (size_t i = 0; i < left->out_count; i++)
+        buf_printf(&block->line, "%s%zu by %s", i == 0 ? "; rejected: " : ", ", left->out[i].nodes,
+                   left->out[i].word);
     block_row(block, "  nodes");
 }
 

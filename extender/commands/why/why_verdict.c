@@ -49,8 +49,12 @@ void why_attributes_class(struct why_pod *pod)
     if (code_is_rejection(verdict.code) && why_knows(pod, KIND_VOLUME_ATTRIBUTES_CLASS)) {
         why_add_text(pod, effect_of(pod, &volume_attributes_class, WHY_BLOCKS), reference,
                      verdict_message(&verdict, pod->arena));
-        why_help(pod, "create the VolumeAttributesClass, or delete the claim, and create it with "
-                      "one that exists for its driver");
+        if (slice_has(verdict_message(&verdict, pod->arena), SLICE("does not exist")))
+            why_help(pod, "create the VolumeAttributesClass, or delete the claim, and create it "
+                          "with one that exists for its driver");
+        else
+            why_help(pod, "delete the claim, and create it with a VolumeAttributesClass of its "
+                          "driver");
     }
     for (size_t i = 0; i < verdict.warning_count; i++)
         why_add_text(pod, WHY_NORMAL, reference, verdict.warnings[i].text);
@@ -151,8 +155,8 @@ void why_in_use(struct why_pod *pod)
         }
         why_add_text(pod, WHY_BLOCKS, why_claim_reference(claim), text);
         root_node(pod, &claim->who);
-        why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
         help_by_preemption(pod);
+        why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
     }
 }
 
@@ -173,7 +177,10 @@ void why_locked(struct why_pod *pod, const struct why_claim *claim)
     if (is_gone)
         why_help(pod, "claimguard takes the lock over: that pod is gone, or has ended");
     else
-        why_help(pod, "wait until pod %.*s is bound, or delete it", SLICE_ARG(name));
+        why_help(
+            pod,
+            "wait: if pod %.*s is not bound some seconds later, claimguard takes the lock over",
+            SLICE_ARG(name));
 }
 
 /* ---- policies about nodes ---- */
@@ -237,8 +244,8 @@ void why_elsewhere(struct why_pod *pod)
         return;
     if (passing.len != 0)
         why_help(pod, "the pod can share the volume on %.*s: make room there", SLICE_ARG(passing));
-    for (size_t i = 0; i < pod->claim_count; i++)
-        if (is_elsewhere(pod, i))
+    for (size_t i = 0; i < pod->claim_count && passing.len == 0; i++)
+        if (is_elsewhere(pod, i) && !pod->claims[i].who.claim->is_deleting)
             why_help_all(pod, who_freed_by(&pod->claims[i].who, false, pod->texts));
 }
 
@@ -282,6 +289,55 @@ static bool is_blocked(const struct why_pod *pod)
     return false;
 }
 
+/* As a manifest says it: "20Gi"; what is no multiple of a unit is rounded down to Mi. */
+static struct slice size_text(int64_t bytes, struct arena *arena)
+{
+    static const char units[] = "TGM";
+
+    for (int i = 0, shift = 40; i < 3; i++, shift -= 10)
+        if (bytes >= (int64_t)1 << shift && (bytes & (((int64_t)1 << shift) - 1)) == 0)
+            return arena_printf(arena, "%lld%ci", (long long)(bytes >> shift), units[i]);
+    return bytes < 1 << 20 ? arena_printf(arena, "%lld", (long long)bytes)
+                           : arena_printf(arena, "%lldMi", (long long)(bytes >> 20));
+}
+
+/* How much room its class has for the volume: that of the node with the most. */
+static void help_by_storage(struct why_pod *pod, bool is_about_room)
+{
+    const struct placement *placement = pod->view.placement;
+
+    for (size_t i = 0; is_about_room && i < placement->claim_count; i++) {
+        const struct placed_claim *placed = &placement->claims[i];
+        const struct claim_rare *rare = claim_rare_at(placed->claim->rare);
+        struct slice class = name_slice(claim_storage_class(placed->claim));
+        int64_t most = -1;
+        size_t without = 0;
+        for (size_t n = 0; placed->room != NULL && n < placement->node_count; n++) {
+            most = placed->room[n] > most ? placed->room[n] : most;
+            without += placed->room[n] < 0 ? 1 : 0;
+        }
+        if (placed->room == NULL || rare == NULL || most >= rare->requested)
+            continue;
+        if (without != 0)
+            why_help(pod,
+                     "no CSIStorageCapacity of StorageClass %.*s is for %zu of the nodes: does its "
+                     "driver run there, and publish them?",
+                     SLICE_ARG(class), without);
+        struct slice asked = size_text(rare->requested, pod->arena);
+        struct slice room = size_text(most, pod->arena);
+        if (most >= 0)
+            why_help(pod,
+                     "claim %.*s/%.*s asks for %.*s, and no node has room for a volume of more "
+                     "than %.*s: ask for less, or add storage",
+                     CLAIM_NAME_ARG(placed->claim), SLICE_ARG(asked), SLICE_ARG(room));
+        return;
+    }
+    why_help(pod, "%s",
+             is_about_room ? "free storage of the claim's StorageClass there, or get the pod onto "
+                             "another node"
+                           : "get the pod onto another node");
+}
+
 /* Of the nodes that are left: those that VolumeBinding rejects, one cause for each reason. */
 void why_binding(struct why_pod *pod)
 {
@@ -292,23 +348,19 @@ void why_binding(struct why_pod *pod)
     volume_binding.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
     for (size_t first = 0; verdict.nodes != NULL && first < pod->node_count; first++) {
-        bool *rejected = pod->nodes[first].is_out ? NULL : why_flags(pod);
+        bool *rejected = pod->nodes[first].out_by != NULL ? NULL : why_flags(pod);
         struct slice reason = SLICE(""), other;
         if (rejected == NULL ||
             policy_filter(&verdict, pod->nodes[first].name, pod->arena, &reason) == NULL)
             continue;
         for (size_t n = first; n < pod->node_count; n++)
-            rejected[n] = !pod->nodes[n].is_out &&
+            rejected[n] = pod->nodes[n].out_by == NULL &&
                           policy_filter(&verdict, pod->nodes[n].name, pod->arena, &other) != NULL &&
                           slice_equal(other, reason);
         struct slice names = why_node_names(pod, rejected, true);
         if (why_add_nodes(pod, WHY_NARROWS, rejected, with_unbound(pod), "%.*s: %.*s",
                           SLICE_ARG(reason), SLICE_ARG(names)))
-            why_help(pod, "%s",
-                     slice_has(reason, SLICE("enough free storage"))
-                         ? "free storage of the claim's StorageClass there, or make "
-                           "room for the pod on another node"
-                         : "make room for the pod on another node");
+            help_by_storage(pod, slice_has(reason, SLICE("enough free storage")));
     }
 }
 

@@ -1,0 +1,188 @@
+/* Causes: what the pod itself asks of nodes, as kube-scheduler's NodeUnschedulable, TaintToleration
+ * and NodeAffinity do. It matters here where the pod's volumes leave only some nodes, so only those
+ * are checked. */
+#include "cache/objects/label_selector.h"
+#include "extender/commands/why/why_internal.h"
+
+#define CORDON_TAINT "node.kubernetes.io/unschedulable"
+
+/* Whether claims rule out some of the nodes, and not all. */
+static bool is_narrowed(const struct why_pod *pod)
+{
+    size_t out = 0;
+
+    for (size_t n = 0; n < pod->node_count; n++)
+        out += pod->nodes[n].out_by != NULL ? 1 : 0;
+    return out != 0 && out != pod->node_count;
+}
+
+/* ---- taints ---- */
+
+/* An operator that is not known tolerates. */
+static bool tolerates(const struct toleration *toleration, const struct taint *taint)
+{
+    if (toleration->effect.len != 0 && !slice_equal(toleration->effect, taint->effect))
+        return false;
+    if (toleration->key.len != 0 && !slice_equal(toleration->key, taint->key))
+        return false;
+    bool is_equal =
+        toleration->operator.len == 0 || slice_equal(toleration->operator, SLICE("Equal"));
+    return !is_equal || slice_equal(toleration->value, taint->value);
+}
+
+static bool is_tolerated(const struct why_pod *pod, const struct taint *taint)
+{
+    const struct pull_items *tolerations = &pod->who.details.tolerations;
+
+    for (size_t i = 0; i < tolerations->count; i++)
+        if (tolerates((const struct toleration *)tolerations->items + i, taint))
+            return true;
+    return false;
+}
+
+static bool is_cordoned(const struct why_pod *pod, const struct why_node *node)
+{
+    const struct taint cordon = {SLICE(CORDON_TAINT), SLICE(""), SLICE("NoSchedule")};
+
+    return node->node->is_unschedulable && !is_tolerated(pod, &cordon);
+}
+
+void why_cordoned(struct why_pod *pod)
+{
+    bool *rejected = is_narrowed(pod) ? why_flags(pod) : NULL;
+
+    if (rejected == NULL)
+        return;
+    for (size_t n = 0; n < pod->node_count; n++)
+        rejected[n] = pod->nodes[n].out_by == NULL && is_cordoned(pod, &pod->nodes[n]);
+    struct slice names = why_node_names(pod, rejected, true);
+    (void)why_add_nodes(pod, WHY_NARROWS, rejected, why_pod_reference(pod),
+                        "cordoned, of the nodes that can have its volumes: %.*s", SLICE_ARG(names));
+}
+
+/* Whether Kubernetes itself sets taints of that key. */
+static bool is_of_kubernetes(struct slice key)
+{
+    static const char prefix[] = "node.kubernetes.io/";
+
+    return key.len >= sizeof prefix && memcmp(key.ptr, prefix, sizeof prefix - 1) == 0;
+}
+
+/* The first taint of the node that the pod does not tolerate; NULL: none. */
+static const struct taint *find_taint(const struct why_pod *pod, const struct why_node *node)
+{
+    const struct taint *taints = node->placed->taints.items;
+
+    for (size_t i = 0; i < node->placed->taints.count; i++)
+        if ((slice_equal(taints[i].effect, SLICE("NoSchedule")) ||
+             slice_equal(taints[i].effect, SLICE("NoExecute"))) &&
+            !is_tolerated(pod, &taints[i]))
+            return &taints[i];
+    return NULL;
+}
+
+/* "dedicated=gpu:NoSchedule (node-4)": as kubectl writes taints; each of the first few once. */
+static struct slice taints_text(struct why_pod *pod, const struct taint *const *taints)
+{
+    struct slice text = SLICE("");
+    size_t shown = 0;
+
+    for (size_t first = 0; first < pod->node_count && text.ptr != NULL; first++) {
+        const struct taint *taint = taints[first];
+        bool *same = taint == NULL ? NULL : why_flags(pod);
+        bool is_new = same != NULL;
+        for (size_t n = 0; is_new && n < pod->node_count; n++) {
+            same[n] = taints[n] != NULL && slice_equal(taints[n]->key, taint->key) &&
+                      slice_equal(taints[n]->value, taint->value) &&
+                      slice_equal(taints[n]->effect, taint->effect);
+            is_new = !same[n] || n >= first;
+        }
+        if (!is_new)
+            continue;
+        if (shown++ == WHY_NAMES_SHOWN_MAX)
+            return arena_printf(pod->arena, "%.*s, and others", SLICE_ARG(text));
+        struct slice names = why_node_names(pod, same, true);
+        text = arena_printf(pod->arena, "%.*s%s%.*s%s%.*s:%.*s (%.*s)", SLICE_ARG(text),
+                            shown == 1 ? "" : ", ", SLICE_ARG(taint->key),
+                            taint->value.len == 0 ? "" : "=", SLICE_ARG(taint->value),
+                            SLICE_ARG(taint->effect), SLICE_ARG(names));
+    }
+    return text;
+}
+
+void why_tainted(struct why_pod *pod)
+{
+    bool *rejected = is_narrowed(pod) ? why_flags(pod) : NULL;
+    const struct taint **taints =
+        rejected == NULL ? NULL
+                         : arena_alloc(pod->arena, pod->node_count * sizeof(const struct taint *));
+    bool is_of_user = false, is_out_of_service = false;
+
+    pod->has_failed = pod->has_failed || (rejected != NULL && taints == NULL);
+    for (size_t n = 0; taints != NULL && n < pod->node_count; n++) {
+        taints[n] = pod->nodes[n].out_by != NULL ? NULL : find_taint(pod, &pod->nodes[n]);
+        rejected[n] = taints[n] != NULL;
+        is_out_of_service =
+            is_out_of_service ||
+            (rejected[n] && slice_equal(taints[n]->key, SLICE(OUT_OF_SERVICE_TAINT)));
+        is_of_user = is_of_user || (rejected[n] && !is_of_kubernetes(taints[n]->key));
+    }
+    if (taints == NULL || why_count_nodes(pod, rejected, true) == 0)
+        return;
+    struct slice text = taints_text(pod, taints);
+    if (!why_add_nodes(pod, WHY_NARROWS, rejected, why_pod_reference(pod),
+                       "taints that it does not tolerate, of the nodes that can have its volumes: "
+                       "%.*s",
+                       SLICE_ARG(text)))
+        return;
+    if (is_out_of_service)
+        why_help(pod, "somebody has marked the node as out of service: remove the taint when it is "
+                      "back");
+    else if (is_of_user)
+        why_help(pod, "if the pod may run there, add a toleration to it");
+    else
+        why_help(pod, "Kubernetes sets them while something is wrong there: its conditions "
+                      "says what");
+}
+
+/* ---- labels ---- */
+
+static bool has_labels(struct slice wanted, struct slice labels)
+{
+    (void)slice_cut(&wanted, '\n'); /* the mark of a label set */
+    while (wanted.len != 0) {
+        struct slice line = slice_cut(&wanted, '\n'), value;
+        struct slice key = slice_cut(&line, ' ');
+        if (!labels_find(labels, key, &value) || !slice_equal(value, line))
+            return false;
+    }
+    return true;
+}
+
+static bool is_wanted(const struct why_pod *pod, const struct why_node *node)
+{
+    const struct pod_details *details = &pod->who.details;
+
+    if (!placement_knows_labels(pod->view.placement, node->placed))
+        return true;
+    return has_labels(details->node_selector, node->labels) &&
+           (details->node_terms.count == 0 ||
+            node_terms_match(&details->node_terms, node->name, node->labels));
+}
+
+void why_not_wanted(struct why_pod *pod)
+{
+    bool *rejected = is_narrowed(pod) ? why_flags(pod) : NULL;
+
+    if (rejected == NULL)
+        return;
+    for (size_t n = 0; n < pod->node_count; n++)
+        rejected[n] = pod->nodes[n].out_by == NULL && !is_wanted(pod, &pod->nodes[n]);
+    struct slice names = why_node_names(pod, rejected, true);
+    if (why_add_nodes(pod, WHY_NARROWS, rejected, why_pod_reference(pod),
+                      "its nodeSelector or nodeAffinity, of the nodes that can have its volumes, "
+                      "rules out %.*s",
+                      SLICE_ARG(names)))
+        why_help(pod, "change them, so that they do not contradict its volumes; or add a node that "
+                      "fits both");
+}
