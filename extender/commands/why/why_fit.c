@@ -81,31 +81,45 @@ static const struct taint *find_taint(const struct why_pod *pod, const struct wh
     return NULL;
 }
 
-/* "dedicated=gpu:NoSchedule (node-4)": as kubectl writes taints; each of the first few once. */
+static bool is_same_taint(const struct taint *a, const struct taint *b)
+{
+    return a != NULL && slice_equal(a->key, b->key) && slice_equal(a->value, b->value) &&
+           slice_equal(a->effect, b->effect);
+}
+
+/* Appends "dedicated=gpu:NoSchedule (node-4)", as kubectl writes taints. */
+static bool add_taint(struct why_pod *pod, const struct taint *const *taints,
+                      const struct taint *taint, struct slice *text)
+{
+    bool *same = why_flags(pod);
+
+    for (size_t n = 0; same != NULL && n < pod->node_count; n++)
+        same[n] = is_same_taint(taints[n], taint);
+    struct slice names = same == NULL ? SLICE("") : why_node_names(pod, same, true);
+    *text = arena_printf(pod->arena, "%.*s%s%.*s%s%.*s:%.*s (%.*s)", SLICE_ARG(*text),
+                         text->len == 0 ? "" : ", ", SLICE_ARG(taint->key),
+                         taint->value.len == 0 ? "" : "=", SLICE_ARG(taint->value),
+                         SLICE_ARG(taint->effect), SLICE_ARG(names));
+    return text->ptr != NULL;
+}
+
+/* Each of the first few taints once. {NULL, 0}: no memory. */
 static struct slice taints_text(struct why_pod *pod, const struct taint *const *taints)
 {
+    const struct taint *shown[WHY_NAMES_SHOWN_MAX];
     struct slice text = SLICE("");
-    size_t shown = 0;
+    size_t count = 0;
 
-    for (size_t first = 0; first < pod->node_count && text.ptr != NULL; first++) {
-        const struct taint *taint = taints[first];
-        bool *same = taint == NULL ? NULL : why_flags(pod);
-        bool is_new = same != NULL;
-        for (size_t n = 0; is_new && n < pod->node_count; n++) {
-            same[n] = taints[n] != NULL && slice_equal(taints[n]->key, taint->key) &&
-                      slice_equal(taints[n]->value, taint->value) &&
-                      slice_equal(taints[n]->effect, taint->effect);
-            is_new = !same[n] || n >= first;
-        }
-        if (!is_new)
-            continue;
-        if (shown++ == WHY_NAMES_SHOWN_MAX)
+    for (size_t n = 0; n < pod->node_count; n++) {
+        bool is_new = taints[n] != NULL;
+        for (size_t i = 0; i < count && is_new; i++)
+            is_new = !is_same_taint(shown[i], taints[n]);
+        if (is_new && count == WHY_NAMES_SHOWN_MAX)
             return arena_printf(pod->arena, "%.*s, and others", SLICE_ARG(text));
-        struct slice names = why_node_names(pod, same, true);
-        text = arena_printf(pod->arena, "%.*s%s%.*s%s%.*s:%.*s (%.*s)", SLICE_ARG(text),
-                            shown == 1 ? "" : ", ", SLICE_ARG(taint->key),
-                            taint->value.len == 0 ? "" : "=", SLICE_ARG(taint->value),
-                            SLICE_ARG(taint->effect), SLICE_ARG(names));
+        if (is_new && !add_taint(pod, taints, taints[n], &text))
+            return text;
+        if (is_new)
+            shown[count++] = taints[n];
     }
     return text;
 }
@@ -142,7 +156,7 @@ void why_tainted(struct why_pod *pod)
         why_help(pod, "if the pod may run there, add a toleration to it");
     else
         why_help(pod, "Kubernetes sets them while something is wrong there: its conditions "
-                      "says what");
+                      "say what");
 }
 
 /* ---- labels ---- */

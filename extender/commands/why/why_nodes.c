@@ -16,6 +16,15 @@ static bool name_a_node(struct slice terms)
            memmem(terms.ptr, terms.len, field, sizeof field - 1) != NULL;
 }
 
+/* The last cause leaves nodes with these labels (why_help_room). */
+static void need_room(struct why_pod *pod, struct slice labels)
+{
+    struct slice *fits = &pod->causes[pod->cause_count - 1].fits;
+
+    *fits = arena_copy(pod->texts, labels);
+    pod->has_failed = pod->has_failed || fits->ptr == NULL;
+}
+
 static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice what)
 {
     bool is_anywhere = why_count_nodes(pod, passes, true) != 0;
@@ -32,7 +41,7 @@ static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice 
         why_help(pod, "add a node with %.*s; or restore the data to a new volume elsewhere",
                  SLICE_ARG(what));
     else
-        pod->causes[pod->cause_count - 1].fits = arena_copy(pod->texts, what);
+        need_room(pod, what);
 }
 
 /* Whether the scheduler's message says that there is no room; or there is none. */
@@ -94,6 +103,7 @@ void why_help_room(struct why_pod *pod)
         bool is_a_node = name_a_node(cause->fits);
         if (room.ptr == NULL)
             room = room_text(pod);
+        pod->has_failed = pod->has_failed || room.ptr == NULL;
         if (room.len == 0 && is_a_node)
             continue;
         advice_list_add(&cause->helps, "%.*s%s%.*s", SLICE_ARG(room),
@@ -241,13 +251,13 @@ static void find_out_of_zone(struct why_pod *pod, const struct why_claim *claim,
     }
     if (!says_more)
         return;
-    (void)why_add_nodes(
-        pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
-        why_volume_reference(claim),
-        "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: its labels say %.*s",
-        SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), why_count_nodes(pod, passes, true),
-        pod->node_count, SLICE_ARG(zones));
-    help_by_nodes(pod, passes, zones);
+    if (why_add_nodes(
+            pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
+            why_volume_reference(claim),
+            "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: its labels say %.*s",
+            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), why_count_nodes(pod, passes, true),
+            pod->node_count, SLICE_ARG(zones)))
+        help_by_nodes(pod, passes, zones);
 }
 
 /* kube-scheduler checks the labels beside a nodeAffinity, too, which as a rule says the same. */
@@ -267,22 +277,22 @@ static struct slice topologies_text(const struct pull_items *topologies, struct 
 {
     const struct topology *items = topologies->items;
     struct slice text = SLICE("");
+    bool ok = true;
 
-    for (size_t i = 0; i < topologies->count && text.ptr != NULL; i++) {
+    for (size_t i = 0; i < topologies->count; i++) {
         const struct topology_label *labels = items[i].labels.items;
-        for (size_t j = 0; j < items[i].labels.count && text.ptr != NULL; j++) {
+        for (size_t j = 0; j < items[i].labels.count; j++) {
             const struct slice *values = labels[j].values.items;
-            text = arena_printf(arena, "%.*s%s%.*s in ", SLICE_ARG(text),
-                                j != 0   ? " and "
-                                : i != 0 ? "; or "
-                                         : "",
-                                SLICE_ARG(labels[j].key));
-            for (size_t v = 0; v < labels[j].values.count && text.ptr != NULL; v++)
-                text = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(text), v == 0 ? "" : ", ",
-                                    SLICE_ARG(values[v]));
+            struct slice before = j != 0 ? SLICE(" and ") : i != 0 ? SLICE("; or ") : SLICE("");
+            ok = ok && arena_append(arena, &text, before) &&
+                 arena_append(arena, &text, labels[j].key) &&
+                 arena_append(arena, &text, SLICE(" in "));
+            for (size_t v = 0; v < labels[j].values.count && ok; v++)
+                ok = arena_append(arena, &text, v == 0 ? SLICE("") : SLICE(", ")) &&
+                     arena_append(arena, &text, values[v]);
         }
     }
-    return text;
+    return ok ? text : (struct slice){NULL, 0};
 }
 
 void why_topology(struct why_pod *pod, const struct why_claim *claim)
@@ -298,13 +308,13 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
     for (size_t n = 0; rejected != NULL && n < pod->node_count; n++)
         rejected[n] = !pod->nodes[n].is_unread &&
                       !topologies_match(&claim->class_details.topologies, pod->nodes[n].labels);
-    struct slice where = topologies_text(&claim->class_details.topologies, pod->texts);
+    struct slice where = topologies_text(&claim->class_details.topologies, pod->arena);
     pod->has_failed = pod->has_failed || where.ptr == NULL;
     if (why_add_nodes(pod, WHY_NARROWS, rejected, reference,
                       "StorageClass %.*s of claim %.*s/%.*s makes volumes only where %.*s "
                       "(allowedTopologies)",
                       SLICE_ARG(reference.name), CLAIM_ARG(claim), SLICE_ARG(where)))
-        pod->causes[pod->cause_count - 1].fits = where;
+        need_room(pod, where);
 }
 
 /* ---- how many volumes a node can have ---- */
