@@ -393,7 +393,10 @@ static void put_blocker(struct buf *out, const struct who_claim *claim,
     const struct who_pod *holder = claim->holder_count == 0 ? NULL : claim->holders;
     struct slice ns = name_text(claim->claim->ns);
 
-    if (waiter->waits_for == WAITS_DETACH)
+    const struct node *blocker = cluster_find_node(&claim->inquiry->cluster, waiter->blocked_by);
+    bool is_lost = blocker == NULL || !blocker->exists || blocker->is_not_ready;
+
+    if (waiter->waits_for == WAITS_DETACH && is_lost) /* which many pods wait for */
         buf_printf(out, "node %.*s", SLICE_ARG(waiter->blocked_by));
     else if (waiter->waits_for == WAITS_CLAIM)
         buf_put(out, !claim->claim->exists       ? SLICE("it does not exist")

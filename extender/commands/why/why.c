@@ -183,8 +183,8 @@ static void note(struct why_notes *notes, struct why_pod *pod)
     notes->has_starting = notes->has_starting || pod->stage == WHY_STARTING;
     notes->has_scheduling = notes->has_scheduling || pod->stage == WHY_SCHEDULING;
     pod->is_complete = !has_volumes || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
-                       (!own.lacks_labels && !own.lacks_pods && !own.lacks_capacities &&
-                        !lacks_kind(inquiry, own.names_attributes_class) &&
+                       (pod->stage != WHY_STARTING && !own.lacks_labels && !own.lacks_pods &&
+                        !own.lacks_capacities && !lacks_kind(inquiry, own.names_attributes_class) &&
                         !inquiry->report.is_of_claimguard && inquiry->without_details == 0);
 }
 

@@ -184,7 +184,7 @@ static void help_named(struct why_pod *pod, const struct why_claim *claim,
                  SLICE_ARG(ns), SLICE_ARG(name));
     else if (misfit != MISFIT_NONE)
         why_help(pod,
-                 "they are never bound, because their %s differ%s: create the claim again, so that "
+                 "they are never bound, since they differ in %s%s: create the claim again, so that "
                  "it fits the volume",
                  misfit_text(misfit),
                  misfit == MISFIT_SIZE     ? " (the volume has less)"

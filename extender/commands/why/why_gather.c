@@ -222,7 +222,9 @@ const struct why_cause *why_first_cause(const struct why_pod *pod)
 
     for (size_t i = 0; i < pod->cause_count; i++) {
         const struct why_cause *cause = &pod->causes[i];
-        if (cause->effect <= WHY_NARROWS && (first == NULL || cause->effect < first->effect))
+        bool is_sum = first != NULL && strcmp(cause->word, "NoNodeLeft") == 0; /* of those above */
+        if (cause->effect <= WHY_NARROWS && !is_sum &&
+            (first == NULL || cause->effect < first->effect))
             first = cause;
     }
     return first;

@@ -85,7 +85,8 @@ struct why_cause {
     struct object_reference root;   /* by what it is put together with those of other pods */
     struct slice text;
     size_t rejected_nodes; /* 0: it is not about nodes */
-    struct slice fits;     /* what nodes that pass have; empty: it needs no room (why_help_room) */
+    struct slice where;    /* what a node has that passes; empty: it is not about that */
+    bool needs_room;       /* there is one: why_help_room */
     struct advice_list helps;
 };
 
@@ -198,7 +199,7 @@ void why_root(struct why_pod *pod, struct object_reference root);
 bool why_add_nodes(struct why_pod *pod, enum why_effect effect, const bool *rejected,
                    struct object_reference object, const char *format, ...) PRINTF_LIKE(5, 6);
 
-/* Adds to causes with `fits` where the pod could run, when all causes are known. */
+/* Adds to causes that need room where the pod could run, when all causes are known. */
 void why_help_room(struct why_pod *pod);
 
 /* Adds to the last cause what would help. */

@@ -16,19 +16,21 @@ static bool name_a_node(struct slice terms)
            memmem(terms.ptr, terms.len, field, sizeof field - 1) != NULL;
 }
 
-/* The last cause leaves nodes with these labels (why_help_room). */
-static void need_room(struct why_pod *pod, struct slice labels)
+/* The last cause passes nodes that have this, if any. */
+static void add_where(struct why_pod *pod, struct slice where, bool is_anywhere)
 {
-    struct slice *fits = &pod->causes[pod->cause_count - 1].fits;
+    struct why_cause *cause = &pod->causes[pod->cause_count - 1];
 
-    *fits = arena_copy(pod->texts, labels);
-    pod->has_failed = pod->has_failed || fits->ptr == NULL;
+    cause->where = arena_copy(pod->texts, where);
+    cause->needs_room = is_anywhere && pod->stage == WHY_SCHEDULING;
+    pod->has_failed = pod->has_failed || cause->where.ptr == NULL;
 }
 
 static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice what)
 {
     bool is_anywhere = why_count_nodes(pod, passes, true) != 0;
 
+    add_where(pod, what, is_anywhere);
     if (pod->stage == WHY_STARTING)
         why_help(pod, "the pod must run elsewhere: delete it; a scheduler would not have chosen "
                       "the node (spec.nodeName)");
@@ -40,8 +42,6 @@ static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice 
     else if (!is_anywhere)
         why_help(pod, "add a node with %.*s; or restore the data to a new volume elsewhere",
                  SLICE_ARG(what));
-    else
-        need_room(pod, what);
 }
 
 /* Whether the scheduler's message says that there is no room; or there is none. */
@@ -98,9 +98,9 @@ void why_help_room(struct why_pod *pod)
 
     for (size_t i = 0; i < pod->cause_count; i++) {
         struct why_cause *cause = &pod->causes[i];
-        if (cause->fits.len == 0)
+        if (!cause->needs_room)
             continue;
-        bool is_a_node = name_a_node(cause->fits);
+        bool is_a_node = cause->where.len == 0 || name_a_node(cause->where);
         if (room.ptr == NULL)
             room = room_text(pod);
         pod->has_failed = pod->has_failed || room.ptr == NULL;
@@ -110,7 +110,7 @@ void why_help_room(struct why_pod *pod)
                         is_a_node       ? ""
                         : room.len == 0 ? "add a node with "
                                         : ", or add a node with ",
-                        is_a_node ? 0 : (int)cause->fits.len, cause->fits.ptr);
+                        is_a_node ? 0 : (int)cause->where.len, is_a_node ? "" : cause->where.ptr);
     }
 }
 
@@ -314,7 +314,7 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
                       "StorageClass %.*s of claim %.*s/%.*s makes volumes only where %.*s "
                       "(allowedTopologies)",
                       SLICE_ARG(reference.name), CLAIM_ARG(claim), SLICE_ARG(where)))
-        need_room(pod, where);
+        add_where(pod, where, why_count_nodes(pod, rejected, false) != 0);
 }
 
 /* ---- how many volumes a node can have ---- */

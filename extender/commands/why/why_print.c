@@ -147,7 +147,9 @@ static bool add_member(struct triage *triage, const struct why_pod *pod)
     struct buf what;
 
     buf_init(&what, WHAT_BYTES_MAX);
-    if (cause != NULL && cause->root.kind != KIND_POD) /* a pod of its own is no group */
+    if (cause != NULL && cause->where.len != 0)
+        buf_printf(&what, "a node with %.*s", SLICE_ARG(cause->where));
+    else if (cause != NULL && cause->root.kind != KIND_POD) /* a pod of its own is no group */
         put_root(&what, &cause->root);
     member.cause = cause == NULL ? SLICE("") : slice_of(cause->word);
     member.what = cause == NULL ? SLICE("other things than claims") : buf_slice(&what);

@@ -332,10 +332,10 @@ static void help_by_storage(struct why_pod *pod, bool is_about_room)
                      CLAIM_NAME_ARG(placed->claim), SLICE_ARG(asked), SLICE_ARG(room));
         return;
     }
-    why_help(pod, "%s",
-             is_about_room ? "free storage of the claim's StorageClass there, or get the pod onto "
-                             "another node"
-                           : "get the pod onto another node");
+    if (is_about_room)
+        why_help(pod, "free storage of the claim's StorageClass there");
+    if (pod->cause_count != 0)
+        pod->causes[pod->cause_count - 1].needs_room = true;
 }
 
 /* Of the nodes that are left: those that VolumeBinding rejects, one cause for each reason. */
