@@ -122,7 +122,7 @@ int baseline_read(struct audit_report *report, const char *path, struct error *e
 
     if (rc == 0 && (used == NULL || !apply(report, &baseline, used)))
         rc = error_no_memory(err);
-    for (size_t i = 0; rc == 0 && i < baseline.count; i++)
+    for (size_t i = 0; rc == 0 && used != NULL && i < baseline.count; i++)
         unused += !used[i] && (i == 0 || strcmp(baseline.lines[i], baseline.lines[i - 1]) != 0);
     if (rc == 0 && unused != 0)
         gaps_add(&report->findings.gaps, 0,

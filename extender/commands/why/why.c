@@ -22,6 +22,7 @@ static const struct {
 #undef OF_POD
 #undef OF_CLAIM
 };
+_Static_assert(sizeof causes / sizeof *causes <= WHY_CAUSE_WORDS, "struct why_left");
 
 struct why *why_new(const struct why_question *question)
 {

@@ -8,12 +8,8 @@
 #include "extender/commands/why/why_causes.h"
 #include "policy/policy.h"
 
-/* Causes in the table; a policy's verdict on nodes may be of several. */
-#define WHY_ONE(finder, word, stages) +1
-enum { WHY_CAUSE_WORDS = 0 WHY_CAUSES(WHY_ONE, WHY_ONE) };
-#undef WHY_ONE
-
 enum {
+    WHY_CAUSE_WORDS = 40,    /* causes in the table, at most */
     WHY_NAMES_SHOWN_MAX = 5, /* of nodes, in a text */
     WHY_POD_BYTES_MAX = 512 << 20
 };
