@@ -83,8 +83,7 @@ bool counted_volumes_find(const struct cluster *cluster, const struct placement 
 
 /* ---- a node ---- */
 
-/* The driver in the node's CSINode; NULL: it is not there. */
-static const struct driver_limit *find_driver(const struct placed_node *node, struct slice driver)
+const struct driver_limit *placed_node_driver(const struct placed_node *node, struct slice driver)
 {
     const struct driver_limit *drivers = node->drivers.items;
 
@@ -97,7 +96,7 @@ static const struct driver_limit *find_driver(const struct placed_node *node, st
 struct node_volumes node_volumes_count(const struct counted_volumes *of_pod,
                                        const struct placed_node *node, struct slice driver)
 {
-    const struct driver_limit *of_node = find_driver(node, driver);
+    const struct driver_limit *of_node = placed_node_driver(node, driver);
     struct node_volumes out = {.limit = -1};
 
     if (of_node == NULL || !of_node->volumes.is_known)
@@ -124,7 +123,7 @@ static bool lacks_driver(const struct placed_node *node, const struct counted_vo
 {
     if (node->node->csi_node == NULL)
         return !volume->is_in_tree;
-    return node->knows_drivers && find_driver(node, volume->driver) == NULL;
+    return node->knows_drivers && placed_node_driver(node, volume->driver) == NULL;
 }
 
 static struct slice check_node(void *context, const struct placed_node *node)

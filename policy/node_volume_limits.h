@@ -30,6 +30,9 @@ struct counted_volumes {
 bool counted_volumes_find(const struct cluster *cluster, const struct placement *placement,
                           struct arena *arena, struct counted_volumes *out);
 
+/* The driver in the node's CSINode; NULL: it is not there, or not known. */
+const struct driver_limit *placed_node_driver(const struct placed_node *node, struct slice driver);
+
 /* How many volumes of a driver a node has. */
 struct node_volumes {
     size_t used, more; /* now; and those that the pod would bring */

@@ -114,16 +114,6 @@ void why_help_room(struct why_pod *pod)
     }
 }
 
-static bool has_driver(const struct placed_node *node, struct slice driver)
-{
-    const struct driver_limit *drivers = node->drivers.items;
-
-    for (size_t i = 0; i < node->drivers.count; i++)
-        if (slice_equal(drivers[i].name, driver))
-            return true;
-    return !node->knows_drivers;
-}
-
 /* A node without the driver lacks the labels that the driver sets when it registers. */
 static void help_by_driver(struct why_pod *pod, const struct why_claim *claim, const bool *rejected)
 {
@@ -137,7 +127,8 @@ static void help_by_driver(struct why_pod *pod, const struct why_claim *claim, c
         lacking[n] = rejected[n] && terms->expressions.count != 0 &&
                      slice_has(first->key, SLICE("csi")) &&
                      !labels_find(pod->nodes[n].labels, first->key, &value) &&
-                     !has_driver(pod->nodes[n].placed, driver);
+                     pod->nodes[n].placed->knows_drivers &&
+                     placed_node_driver(pod->nodes[n].placed, driver) == NULL;
     }
     if (lacking == NULL || why_count_nodes(pod, lacking, true) == 0)
         return;
