@@ -7,10 +7,14 @@
 #include <string.h>
 
 #include "cache/client/http_client.h"
+#include "cache/store/shares.h"
 #include "cache/watch/informer.h"
 #include "support/scenario.h"
 
-enum { CALLERS_MAX = 64 };
+enum { CALLERS_MAX = 64, NAMESPACES = 6 };
+
+/* Of which no two have the same counter (shares.h: two of 1,024 may). */
+static char namespaces[NAMESPACES][24] = {"default"};
 
 static struct cluster cluster;
 static struct resource_status status[KIND_COUNT];
@@ -37,6 +41,22 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *name, const c
     *out = NULL;
     sleep_ms(30000);
     return EAI_AGAIN;
+}
+
+static bool is_apart(int number)
+{
+    for (int i = 0; i < number; i++)
+        if (share_of(slice_of(namespaces[i])) == share_of(slice_of(namespaces[number])))
+            return false;
+    return true;
+}
+
+static void name_namespaces(void)
+{
+    for (int i = 1, tried = 0; i < NAMESPACES; i++)
+        do
+            (void)snprintf(namespaces[i], sizeof namespaces[i], "other-%d", tried++);
+        while (!is_apart(i));
 }
 
 static struct informer *start_with(const char *server)
@@ -150,14 +170,14 @@ enum {
 /* As many requests of that kind as possible are under way, and hang until api_let_go. */
 static void fill(struct caller *callers, struct informer *informer, const char *method)
 {
-    static const char *const last[] = {"a", "b", "c", "d"}; /* of a call each */
-    int others = HTTP_CALLS_AT_ONCE_MAX - SHARE_MAX - 4;
+    enum { LAST = NAMESPACES - 2 }; /* of a call each */
+    int others = HTTP_CALLS_AT_ONCE_MAX - SHARE_MAX - LAST;
 
     api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
     for (int i = 0; i < HTTP_CALLS_AT_ONCE_MAX; i++) {
-        begin_in(i < SHARE_MAX            ? "default"
-                 : i < SHARE_MAX + others ? "other"
-                                          : last[i - SHARE_MAX - others],
+        begin_in(i < SHARE_MAX            ? namespaces[0]
+                 : i < SHARE_MAX + others ? namespaces[1]
+                                          : namespaces[2 + i - SHARE_MAX - others],
                  &callers[i], informer, method, "/api/v1/namespaces/default/pods/slow");
         if (i + 1 == SHARE_MAX || i + 1 == SHARE_MAX + others) /* who comes late has less */
             check(api_wait(method, "/pods/slow", (unsigned)i + 1), "those are under way");
@@ -265,7 +285,7 @@ static void messages_and_calls_do_not_wait_for_each_other(void)
     }
     check(api_wait("POST", "/events", MESSAGES_SHARE_MAX), "some are under way");
     for (int i = 0; i < MESSAGES_MAX; i++)
-        (void)send_event(informer, i % 2 == 0 ? "other" : "third");
+        (void)send_event(informer, namespaces[1 + i % 2]);
     check(api_wait("POST", "/events", HTTP_MESSAGES_AT_ONCE_MAX), "some are under way");
     begin(&caller, informer, "PATCH", "/api/v1/namespaces/default/pods/any", 5000);
     join(&caller, 1);
@@ -289,7 +309,7 @@ static void a_namespace_leaves_room_for_others(void)
         for (int j = 0; j < GREEDY; j++)
             begin(&greedy[j], informer, methods[i], "/api/v1/namespaces/default/pods/slow", 60000);
         check(api_wait(methods[i], "/pods/slow", SHARE_MAX), "some are under way");
-        begin_in("other", &other, informer, methods[i], "/api/v1/namespaces/other/pods/any");
+        begin_in(namespaces[1], &other, informer, methods[i], "/api/v1/namespaces/other/pods/any");
         join(&other, 1);
         check(other.rc == 0 && other.status == 404 && other.took_ms < 5000, "it has its turn");
         check(api_count(methods[i], "/pods/slow") == SHARE_MAX, "and nobody has more than a share");
@@ -414,5 +434,6 @@ int main(int argc, char **argv)
         SCENARIO(a_watchdog_knows_what_the_thread_is_at),
         SCENARIO(many_callers_in_many_ways),
     };
+    name_namespaces();
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

@@ -17,9 +17,9 @@
 enum { MIB_MAX = 2000, LONG_CLAIMS = 20, LONG_OBJECTS = 2, ASKED = 5 };
 #else
 enum {
-    MIB_MAX = 130,     /* more than before: claimguard has 256, and needs about 20 */
-    LONG_CLAIMS = 120, /* of 1.4 MB: more than MIB_MAX; to be listed in a minute */
-    LONG_OBJECTS = 6,  /* of each kind */
+    MIB_MAX = 90,     /* more than before: claimguard has 256, and needs about 20 */
+    LONG_CLAIMS = 80, /* of 1.4 MB: more than MIB_MAX; to be listed before 20 s of silence */
+    LONG_OBJECTS = 6, /* of each kind */
     ASKED = 20,
 };
 #endif

@@ -7,7 +7,6 @@
 
 #include "support/api_server_internal.h"
 
-enum { WAIT_SECONDS = 60 };
 
 void api_let_go(void)
 {
@@ -66,7 +65,7 @@ bool api_wait(const char *method, const char *text, size_t count)
     struct timespec until;
 
     (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += WAIT_SECONDS;
+    until.tv_sec += PATIENCE_MS / 1000;
     api_lock();
     int rc = 0;
     while (count_records(method, text) < count && rc == 0)

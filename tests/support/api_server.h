@@ -23,6 +23,10 @@
 
 #include "config/base/error.h" /* PRINTF_LIKE */
 
+/* How long a scenario waits for what has to come. It says nothing about speed: a machine may be ten
+ * times slower than another. */
+enum { PATIENCE_MS = 180000 };
+
 /* Starts it on a free port of loopback. */
 void api_serve(void);
 uint16_t api_port(void);

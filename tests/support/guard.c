@@ -263,7 +263,7 @@ static bool log_has(const struct guard *guard, const char *text)
 
 bool guard_logs(const struct guard *guard, const char *text)
 {
-    int64_t give_up_ms = clock_ms() + 60000;
+    int64_t give_up_ms = clock_ms() + PATIENCE_MS;
 
     while (!log_has(guard, text) && clock_ms() < give_up_ms)
         sleep_ms(20);

@@ -12,7 +12,7 @@
 
 #include "config/base/clock.h"
 
-enum { LOG_WAIT_MS = 60000 };
+enum { LOG_WAIT_MS = 180000 };
 
 static const char *binary(void)
 {

@@ -162,7 +162,7 @@ const char *preempt_body(const char *pod, const char *node, const char *victim);
 /* Waits until the condition holds; fails after ten seconds, naming `what`. */
 #define AWAIT(condition, what) \
     do { \
-        int64_t give_up_ = clock_ms() + 60000; \
+        int64_t give_up_ = clock_ms() + PATIENCE_MS; \
         while (!(condition) && clock_ms() < give_up_) \
             sleep_ms(20); \
         check(condition, "%s", (what)); \
