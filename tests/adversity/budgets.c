@@ -7,8 +7,8 @@
 
 #define QUICK "readWriteOncePod: {preemptionGrace: 10ms, reservationTTL: 2s}\n"
 
-/* Their product takes long. Few labels: the pods have to be confirmed in a second, on a slow machine
- * too; under TSan, which is ten times slower, of less. */
+/* Their product takes long. Few labels: the pods have to be confirmed in a second, on a slow
+ * machine too; under TSan, which is ten times slower, of less. */
 #ifdef __SANITIZE_THREAD__
 enum { LABELS = 4000, REQUIREMENTS = 6000 };
 #else

@@ -7,7 +7,6 @@
 
 #include "support/api_server_internal.h"
 
-
 void api_let_go(void)
 {
     api_lock();

@@ -47,7 +47,7 @@ void why_free(struct why *why)
 
 /* ---- what has to do with the pods that are asked about ---- */
 
-static bool is_asked_namespace(const struct why *why, struct slice ns)
+bool why_asks_namespace(const struct why *why, struct slice ns)
 {
     const struct why_question *question = why->question;
 
@@ -93,7 +93,7 @@ static bool keeps_pod(struct why *why, const struct pod_object *pod)
 {
     bool is_asked = is_named(why, &pod->meta);
 
-    if (!is_asked && (phase_is_terminal(pod->phase) || !is_asked_namespace(why, pod->meta.ns)))
+    if (!is_asked && (phase_is_terminal(pod->phase) || !why_asks_namespace(why, pod->meta.ns)))
         return false;
     if (is_asked || !slice_equal(pod->phase, SLICE("Running")))
         remember_mounts(why, pod);
@@ -107,12 +107,26 @@ static bool keeps(void *context, const struct object *object)
 
     switch (object->kind) {
     case KIND_POD: return keeps_pod(why, &object->pod);
-    case KIND_CLAIM: return is_asked_namespace(why, object->meta.ns);
+    case KIND_CLAIM: return why_asks_namespace(why, object->meta.ns);
     case KIND_VOLUME:
         return attributes[VOLUME_CLAIM_NAME].len == 0 ||
-               is_asked_namespace(why, attributes[VOLUME_CLAIM_NAMESPACE]);
+               why_asks_namespace(why, attributes[VOLUME_CLAIM_NAMESPACE]);
     default: return true;
     }
+}
+
+static int take_text(void *context, const struct source_text *text, const struct object *object,
+                     struct error *err)
+{
+    struct why *why = context;
+    const struct type *type = text->type;
+
+    (void)object;
+    (void)err;
+    if (kind_of_any(slice_of(type->api_version), slice_of(type->kind)) != KIND_EVENT)
+        return 0;
+    why->has_no_memory = !why_take_event(why, text->text) || why->has_no_memory;
+    return 1;
 }
 
 struct inquiry_wish why_wish(struct why *why)
@@ -123,11 +137,13 @@ struct inquiry_wish why_wish(struct why *why)
         .kinds = 1U << KIND_POD | 1U << KIND_NODE | 1U << KIND_CLAIM | 1U << KIND_VOLUME |
                  1U << KIND_STORAGE_CLASS | 1U << KIND_CSI_DRIVER | 1U << KIND_CSI_NODE |
                  1U << KIND_VOLUME_ATTRIBUTES_CLASS | 1U << KIND_POD_DISRUPTION_BUDGET |
-                 1U << KIND_VOLUME_ATTACHMENT | 1U << KIND_STORAGE_CAPACITY,
+                 1U << KIND_VOLUME_ATTACHMENT | 1U << KIND_STORAGE_CAPACITY |
+                 (question->is_all ? 0 : 1U << KIND_EVENT), /* there may be many */
         .everywhere = 1U << KIND_STORAGE_CAPACITY, /* they are in the namespaces of drivers */
         .ns = question->is_all ? question->ns
                                : operands_namespace(question->operands, question->count),
         .keeps = keeps,
+        .text_sink = take_text,
         .keeps_workloads = true,
         .reads_finished = !question->is_all, /* there may be many */
         .context = why,
@@ -172,7 +188,7 @@ static void note_claims(struct why_notes *notes, const struct why_pod *pod)
     }
 }
 
-static void note(struct why_notes *notes, struct why_pod *pod)
+static void note(struct why_notes *notes, struct why_pod *pod, bool has_events)
 {
     const struct inquiry *inquiry = pod->inquiry;
     struct why_notes own = {.is_of_namespace = notes->is_of_namespace};
@@ -181,12 +197,13 @@ static void note(struct why_notes *notes, struct why_pod *pod)
 
     note_claims(&own, pod);
     note_claims(notes, pod);
-    notes->has_starting = notes->has_starting || pod->stage == WHY_STARTING;
+    notes->has_starting = notes->has_starting || (pod->stage == WHY_STARTING && !has_events);
     notes->has_scheduling = notes->has_scheduling || pod->stage == WHY_SCHEDULING;
-    pod->is_complete = !has_volumes || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
-                       (pod->stage != WHY_STARTING && !own.lacks_labels && !own.lacks_pods &&
-                        !own.lacks_capacities && !lacks_kind(inquiry, own.names_attributes_class) &&
-                        !inquiry->report.is_of_claimguard && inquiry->without_details == 0);
+    pod->is_complete =
+        !has_volumes || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
+        ((pod->stage != WHY_STARTING || has_events) && !own.lacks_labels && !own.lacks_pods &&
+         !own.lacks_capacities && !lacks_kind(inquiry, own.names_attributes_class) &&
+         !inquiry->report.is_of_claimguard && inquiry->without_details == 0);
 }
 
 static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
@@ -221,6 +238,15 @@ static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].is_so)
             gaps_add(gaps, 0, "%s", rows[i].text);
+}
+
+static bool has_events(const struct why *why, const struct inquiry *inquiry)
+{
+    bool is_listed = inquiry->snapshot == NULL
+                         ? !why->question->is_all && inquiry->gaps[KIND_EVENT] == GAP_NONE
+                         : (inquiry->report.listed & 1U << KIND_EVENT) != 0;
+
+    return why->has_events || is_listed;
 }
 
 /* ---- one pod ---- */
@@ -293,9 +319,10 @@ static bool add_pod(struct why *why, const struct inquiry *inquiry, const struct
                             .arena = &arena};
     bool is_whole = why_gather(pod, index, why->mounts);
     if (is_whole) {
-        note(&why->notes, pod);
+        note(&why->notes, pod, has_events(why, inquiry));
         find_causes(pod);
         find_left(pod);
+        why_find_events(why, pod);
     }
     arena_dispose(&arena);
     return is_whole && !pod->has_failed;
@@ -343,6 +370,7 @@ bool why_answer(struct why *why, const struct inquiry *inquiry, const struct con
     why->notes = (struct why_notes){.is_of_namespace =
                                         inquiry->snapshot == NULL && why_wish(why).ns.len != 0};
     why->pod_count = 0;
+    why_sort_events(why);
     if (why->has_no_memory || !why_select(why, inquiry, &pods, &count))
         return false;
     why->pods = arena_alloc(&why->texts, (count + 1) * sizeof *why->pods);

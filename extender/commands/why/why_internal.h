@@ -11,6 +11,7 @@
 enum {
     WHY_CAUSE_WORDS = 40,    /* causes in the table, at most */
     WHY_NAMES_SHOWN_MAX = 5, /* of nodes, in a text */
+    WHY_EVENTS_SHOWN_MAX = 3,
     WHY_POD_BYTES_MAX = 512 << 20
 };
 
@@ -19,6 +20,14 @@ struct why_mounts {
     struct why_mounts *next;
     struct slice ns, name;
     const struct pod_mounts *mounts;
+};
+
+/* An Event of a pod or claim. */
+struct why_event {
+    struct slice kind, ns, name, uid; /* of the object */
+    struct slice type, reason, message;
+    struct slice last; /* when it was seen last; empty: not known */
+    int64_t count;     /* how often; 0: not known */
 };
 
 /* What is known of an operand that is no pod. */
@@ -111,6 +120,8 @@ struct why_pod {
     enum why_stage stage;
     struct why_cause *causes;
     size_t cause_count;
+    const struct why_event *events[WHY_EVENTS_SHOWN_MAX]; /* that say more; the last one first */
+    size_t event_count;
     struct why_left left;
     bool is_complete;    /* the input has all that causes are found by */
     bool are_apart;      /* two of its volumes have no node in common */
@@ -146,6 +157,8 @@ struct why {
 
     /* while a cluster is read */
     struct why_mounts *mounts;
+    struct pull_items events; /* struct why_event: warnings of pods and claims */
+    bool has_events;          /* the input has Events */
     bool has_no_memory;
     struct arena reading; /* of what is read */
 
@@ -176,6 +189,23 @@ static inline bool why_knows(const struct why_pod *pod, enum kind kind)
 {
     return inquiry_knows(pod->inquiry, kind);
 }
+
+/* Whether a pod of that namespace may be asked about. */
+bool why_asks_namespace(const struct why *why, struct slice ns);
+
+/* ---- why_events.c ---- */
+
+/* Keeps the Event, if it may matter. False: no memory. */
+bool why_take_event(struct why *why, struct slice text);
+
+/* After all are taken. */
+void why_sort_events(struct why *why);
+
+/* Fills in pod->events: those that say more than the causes, which are known. */
+void why_find_events(const struct why *why, struct why_pod *pod);
+
+void why_put_events(struct fields *out, const struct why_pod *pod);
+void why_add_events(struct block *block, const struct why_pod *pod);
 
 /* ---- causes: why_gather.c ---- */
 

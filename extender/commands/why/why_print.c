@@ -111,6 +111,7 @@ static void put_pod(struct fields *out, const struct why_pod *pod)
     for (size_t i = 0; i < pod->cause_count; i++)
         put_cause(out, &pod->causes[i]);
     fields_close(out);
+    why_put_events(out, pod);
     fields_flag(out, "complete", pod->is_complete);
     if (pod->stage == WHY_SCHEDULING) {
         put_verdict(out, pod);
@@ -298,10 +299,12 @@ static void add_causes(struct block *block, const struct why_pod *pod)
         add_cause(block, &pod->causes[i]);
     if (blocks_or_narrows(pod))
         return;
-    buf_put(&block->line, pod->is_complete
-                              ? SLICE("none that has to do with its claims")
-                              : SLICE("none was found that has to do with its claims, but not all "
-                                      "is known (see below)"));
+    buf_put(&block->line,
+            pod->event_count != 0
+                ? SLICE("none was found that has to do with its claims; its Events say more")
+            : pod->is_complete ? SLICE("none that has to do with its claims")
+                               : SLICE("none was found that has to do with its claims, but not all "
+                                       "is known (see below)"));
     if (is_tried)
         buf_put(&block->line, who_message(&pod->who).len == 0
                                   ? SLICE("; no message of a scheduler is known")
@@ -356,6 +359,7 @@ static bool print_pod(const struct why_pod *pod, const struct triage_group *grou
         block_row(&block, "  scheduler");
     }
     add_causes(&block, pod);
+    why_add_events(&block, pod);
     if (pod->stage == WHY_SCHEDULING)
         add_left(&block, &pod->left);
     if (group != NULL)
