@@ -193,7 +193,24 @@ why_frees_a_volume_that_another_node_has() {
     blocked_by new NotAttached || fail "$(why_of new .causes)"
     attachment node-2
     blocked_by new "" || fail "$(why_of new .causes)"
+    # what only its node knows
+    mount_fails new
+    [ "$(why_of new '[.events[].reason] | join(" ")')" = FailedMount ] || fail "$(why_of new .)"
     k delete volumeattachment "$namespace-node-2" --wait=false >/dev/null
+}
+
+# As a kubelet writes it.
+mount_fails() { # POD
+    k create -f - >/dev/null <<END
+apiVersion: v1
+kind: Event
+metadata: {name: $1.mount, namespace: $namespace}
+involvedObject: {kind: Pod, namespace: $namespace, name: $1, uid: $(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.uid}')}
+type: Warning
+reason: FailedMount
+message: "MountVolume.MountDevice failed: wrong fs type"
+lastTimestamp: $(date -u +%Y-%m-%dT%H:%M:%SZ)
+END
 }
 
 why_says_what_keeps_a_holder_that_is_being_deleted() {

@@ -309,7 +309,7 @@ unsigned api_store_handle(struct api_store *store, const struct api_request_head
         status = show_openapi(store, answer);
     else if (!api_path_parse(&path, head->target))
         status = fail(answer, 404, "NotFound", "the path is not known");
-    else if (strcmp(path.resource, "events") == 0)
+    else if (strcmp(path.resource, "events") == 0 && strcmp(head->method, "POST") == 0)
         status = fail(answer, 201, "", "");
     else if (!api_is_served(path.resource))
         status = fail(answer, 404, "NotFound", "the resource is not served");
