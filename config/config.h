@@ -17,6 +17,7 @@
 #define CONFIG_API_VERSION "claimguard.io/v1alpha1"
 
 enum switch_state { SWITCH_ENABLED, SWITCH_DISABLED };
+enum certificates_in { CERTIFICATES_FILES, CERTIFICATES_SECRETS };
 enum claim_lock { CLAIM_LOCK_LOCAL, CLAIM_LOCK_ANNOTATION };
 enum defer_apply { DEFER_AUTO, DEFER_FIELD, DEFER_ANNOTATION, DEFER_DISABLED };
 enum non_exclusive { NON_EXCLUSIVE_REFUSE, NON_EXCLUSIVE_EXCLUSIVE, NON_EXCLUSIVE_ALLOW };
@@ -50,6 +51,7 @@ struct tls_files {
 struct config {
     struct arena arena; /* owns the texts and lists below */
     struct slice api_version, kind;
+    int certificates; /* enum certificates_in; SECRETS: tls of server and admission is empty */
     struct {
         struct slice listen;         /* ADDRESS:PORT */
         struct slice metrics_listen; /* ADDRESS:PORT */
@@ -123,6 +125,18 @@ void config_print(const struct config *config, struct buf *out);
 
 /* The word of an enum claim_lock in a file. */
 const char *config_claim_lock_text(int claim_lock);
+
+/* Whether a port has TLS: from files, or from the Secrets that claimguard keeps itself; and whether
+ * it asks schedulers for certificates. */
+static inline bool config_has_tls(const struct config *config, const struct tls_files *files)
+{
+    return files->cert.len != 0 || config->certificates == CERTIFICATES_SECRETS;
+}
+
+static inline bool config_asks_clients(const struct config *config)
+{
+    return config->server.tls.client_ca.len != 0 || config->certificates == CERTIFICATES_SECRETS;
+}
 
 /* Whether one of the first `count` entries makes each claim of that storage class one that could be
  * deferred alone (nonExclusiveClaims: Exclusive). With apply: Disabled, no further mount is

@@ -110,11 +110,14 @@ static int check_address(const struct checked *checked, const char *section, con
 }
 
 static int check_tls(const struct checked *checked, const char *section,
-                     const struct tls_files *files)
+                     const struct config *config, const struct tls_files *files)
 {
     const struct yaml_node *tls = locate(checked, section, "tls");
     bool has_tls = slice_equal(tls->key, SLICE("tls"));
 
+    if (has_tls && config->certificates == CERTIFICATES_SECRETS)
+        return yaml_fail(checked->err, tls,
+                         "tls: contradicts certificates: Secrets, which needs no files");
     if (has_tls && (files->cert.len == 0 || files->key.len == 0))
         return yaml_fail(checked->err, tls, "tls: needs both certFile and keyFile");
     return 0;
@@ -128,7 +131,7 @@ static int check_server(const struct checked *checked, const struct config *conf
     if (do_collide(config->server.listen, config->server.metrics_listen))
         return yaml_fail(checked->err, locate(checked, "server", "metricsListen"),
                          "metricsListen: the port must differ from that of listen");
-    return check_tls(checked, "server", &config->server.tls);
+    return check_tls(checked, "server", config, &config->server.tls);
 }
 
 static int check_admission(const struct checked *checked, const struct config *config)
@@ -136,7 +139,7 @@ static int check_admission(const struct checked *checked, const struct config *c
     const struct yaml_node *listen = locate(checked, "admission", "listen");
     struct slice address = config->admission.listen;
 
-    if (check_tls(checked, "admission", &config->admission.tls) < 0)
+    if (check_tls(checked, "admission", config, &config->admission.tls) < 0)
         return checked->err->code;
     if (address.len == 0)
         return 0;
@@ -145,9 +148,10 @@ static int check_admission(const struct checked *checked, const struct config *c
     if (do_collide(address, config->server.listen) ||
         do_collide(address, config->server.metrics_listen))
         return yaml_fail(checked->err, listen, "listen: the port must differ from those of server");
-    if (config->admission.tls.cert.len == 0)
+    if (!config_has_tls(config, &config->admission.tls))
         return yaml_fail(checked->err, listen,
-                         "listen: needs admission.tls: API servers call webhooks over TLS only");
+                         "listen: needs admission.tls, or certificates: Secrets: API servers call "
+                         "webhooks over TLS only");
     return 0;
 }
 

@@ -19,6 +19,7 @@ enum {
         .key = (key_), .type = OPTION_SECTION, .members = (members_) \
     }
 
+static const char *const certificates_words[] = {"Files", "Secrets", NULL};
 static const char *const switch_words[] = {"Enabled", "Disabled", NULL};
 static const char *const claim_lock_words[] = {
     [CLAIM_LOCK_LOCAL] = "Local", [CLAIM_LOCK_ANNOTATION] = "Annotation", NULL};
@@ -122,6 +123,8 @@ static const struct option admission_options[] = {
 const struct option file_options[] = {
     {"apiVersion", OPTION_STRING, .offset = AT(api_version), .preset = CONFIG_API_VERSION},
     {"kind", OPTION_STRING, .offset = AT(kind), .preset = "ClaimguardConfiguration"},
+    {"certificates", OPTION_WORD, .offset = AT(certificates), .words = certificates_words,
+     .preset = "Files"},
     SECTION("server", server_options),
     SECTION("cache", cache_options),
     SECTION("readWriteOncePod", read_write_once_pod_options),

@@ -18,6 +18,12 @@ int api_open(struct api *out, const struct kubeconfig *kubeconfig, struct error 
     return http_client_new(&out->client, kubeconfig, err);
 }
 
+void api_open_on(struct api *out, struct requests *requests)
+{
+    *out = (struct api){.requests = requests, .server = "the API server"};
+    arena_init(&out->arena, API_ARENA_BYTES_MAX);
+}
+
 void api_close(struct api *api)
 {
     http_client_free(api->client);
@@ -59,6 +65,19 @@ static int take_answer(struct api *api, const struct exchange *exchange, struct 
     return 0;
 }
 
+static int call_shared(struct api *api, const struct request *request, struct request_answer *out,
+                       struct error *err)
+{
+    struct request sent = *request;
+
+    sent.timeout_ms = API_SHARED_MS;
+    if (requests_call(api->requests, &sent, &api->arena, out, err) < 0)
+        return err->code;
+    return out->status != 0
+               ? 0
+               : error_set(err, ERROR_UNAVAILABLE, "%s: no complete answer", api->server);
+}
+
 int api_call(struct api *api, const struct request *request, struct request_answer *out,
              struct error *err)
 {
@@ -76,6 +95,8 @@ int api_call(struct api *api, const struct request *request, struct request_answ
         .context = &exchange,
     };
 
+    if (api->client == NULL)
+        return call_shared(api, request, out, err);
     *out = (struct request_answer){.status = 0};
     buf_init(&exchange.body, API_ANSWER_BYTES_MAX);
     int rc = http_client_start(api->client, &sent, &transfer, err);

@@ -1,5 +1,6 @@
 /*
- * call: one request to the API server at a time, for a command without other threads.
+ * call: one request to the API server at a time: for a command without other threads, or, through
+ * `requests`, for one of the threads of `serve`.
  *
  *     struct api api;
  *     struct request_answer answer;
@@ -15,10 +16,16 @@
 
 #include "cache/client/requests.h"
 
-enum { API_CALL_MS = 30000, API_ANSWER_BYTES_MAX = 8 << 20, API_ARENA_BYTES_MAX = 64 << 20 };
+enum {
+    API_CALL_MS = 30000,
+    API_SHARED_MS = 10000,
+    API_ANSWER_BYTES_MAX = 8 << 20,
+    API_ARENA_BYTES_MAX = 64 << 20
+};
 
 struct api {
-    struct http_client *client; /* a lister may also use it */
+    struct http_client *client; /* a lister may also use it; NULL: requests sends */
+    struct requests *requests;  /* borrowed */
     const char *server;         /* for messages; borrowed */
     struct arena arena;         /* of all answers */
     bool is_started;            /* http_client_global_init was called */
@@ -29,7 +36,11 @@ struct api {
 int api_open(struct api *out, const struct kubeconfig *kubeconfig, struct error *err);
 void api_close(struct api *api);
 
-/* Sends a request with a path, once, and waits for its answer. timeout_ms is API_CALL_MS.
+/* The same through requests. */
+void api_open_on(struct api *out, struct requests *requests);
+
+/* Sends a request with a path, once, and waits for its answer. timeout_ms is API_CALL_MS,
+ * through requests API_SHARED_MS.
  * Errors: ERROR_UNAVAILABLE: no complete answer; ERROR_TOO_BIG: it is over API_ANSWER_BYTES_MAX; in
  * both cases, a write may have happened. */
 int api_call(struct api *api, const struct request *request, struct request_answer *out,

@@ -11,7 +11,7 @@
 #include "config/base/quantity.h"
 #include "extender/cli/commands.h"
 #include "extender/commands/certificates/folder.h"
-#include "extender/commands/certificates/secrets.h"
+#include "extender/commands/certificates/upkeep.h"
 #include "extender/report/fields.h"
 #include "extender/report/sheet.h"
 
@@ -73,24 +73,11 @@ static int read_times(struct certificate_terms *terms, const struct arguments *a
     return 0;
 }
 
-/* The names by which the Service, and a process of the same host, reach claimguard; and --host. */
 static int read_hosts(struct hosts *out, const struct arguments *arguments, const char *ns,
                       struct error *err)
 {
-    static const char *const here[] = {"localhost", "127.0.0.1", "::1"};
-    static const char *const suffixes[] = {".svc", ".svc.cluster.local", ""};
-    char name[HOST_BYTES + 64];
-
-    for (int i = 0; i < 3; i++) {
-        (void)snprintf(name, sizeof name, "claimguard.%s%s", ns, suffixes[i]);
-        if (hosts_add(out, name, err) < 0)
-            return error_wrap(err, "--namespace");
-    }
-    if (hosts_add(out, "claimguard", err) < 0)
-        return err->code;
-    for (int i = 0; i < 3; i++)
-        if (hosts_add(out, here[i], err) < 0)
-            return err->code;
+    if (service_hosts(out, ns, err) < 0)
+        return error_wrap(err, "--namespace");
     for (size_t i = 0; i < arguments->name_count; i++)
         if (hosts_add(out, arguments->names[i], err) < 0)
             return error_wrap(err, "--host");
@@ -235,27 +222,15 @@ static int refresh_folder(struct run *run, struct error *err)
 
 /* ---- into a cluster ---- */
 
-/* The authority's Secret is written first: what it signs is of no use without it. */
 static int refresh_secrets(struct run *run, struct api *api, struct error *err)
 {
-    struct certificates *certificates = &run->certificates;
     const char *ns = run->arguments->ns != NULL ? run->arguments->ns : NAMESPACE;
-    struct webhook_configuration webhook;
-    struct secrets secrets;
+    struct upkeep upkeep = {.certificates = &run->certificates};
 
-    if (webhook_read(&webhook, api, err) < 0 ||
-        webhook_add_hosts(&webhook, &run->terms.hosts, err) < 0 ||
-        secrets_read(&secrets, ns, certificates, api, err) < 0 ||
-        certificates_refresh(certificates, &run->terms, err) < 0)
+    if (upkeep_run(&upkeep, ns, &run->terms, run->arguments->is_dry_run, api, err) < 0)
         return err->code;
-    struct slice bundle = slice_of(certificates->entries[CERTIFICATE_AUTHORITY].pair.crt);
-    secrets_compare(&secrets, certificates);
-    webhook_compare(&webhook, bundle, &api->arena);
-    if (!run->arguments->is_dry_run && (secrets_write(&secrets, certificates, api, err) < 0 ||
-                                        webhook_write(&webhook, bundle, api, err) < 0))
-        return err->code;
-    add_certificates(run, &secrets);
-    add_webhook(run, &webhook);
+    add_certificates(run, &upkeep.secrets);
+    add_webhook(run, &upkeep.webhook);
     return print_lines(run, err);
 }
 

@@ -15,6 +15,7 @@
 #include "config/base/file.h"
 #include "config/base/log.h"
 #include "extender/cli/commands.h"
+#include "extender/cli/serve_certificates.h"
 #include "extender/cli/serve_reload.h"
 #include "extender/cli/services.h"
 #include "extender/commands/inquiry/load.h"
@@ -33,6 +34,7 @@ enum {
     HEAPS_MAX = 4,            /* for malloc */
     FILES_NEEDED = 512, /* the connections of two ports, those to the API server, and some more */
     FILES_ADMISSION = 256, /* the connections of admission.listen */
+    OWN_NAMESPACE_BYTES = 256,
 };
 
 /* Makes malloc return large blocks to the system as soon as they are freed. By default, glibc keeps
@@ -115,8 +117,12 @@ static void wait_for_end(struct state *state, struct run *run)
     }
 }
 
-static int check_arguments(const struct arguments *arguments, struct error *err)
+static int check_arguments(const struct arguments *arguments, const struct config *config,
+                           struct error *err)
 {
+    if (arguments->snapshot != NULL && config->certificates == CERTIFICATES_SECRETS)
+        return error_set(err, ERROR_INVALID,
+                         "serve: --snapshot: certificates: Secrets needs a cluster");
     if (arguments->kubeconfig != NULL && arguments->snapshot != NULL)
         return error_set(err, ERROR_INVALID,
                          "serve: --kubeconfig and --snapshot: give only one of them");
@@ -248,18 +254,20 @@ static int serve_snapshot(struct state *state, struct run *run, struct error *er
 
 /* ---- a live cluster ---- */
 
-static void follow_agreement(struct state *state, const struct kubeconfig *kubeconfig)
+/* The namespace of claimguard's own objects. Ownership: in text, or the kubeconfig's. */
+static struct slice own_namespace(const struct kubeconfig *kubeconfig,
+                                  char text[OWN_NAMESPACE_BYTES])
 {
     bool is_in_pod = kubeconfig->token_file != NULL &&
                      strcmp(kubeconfig->token_file, SERVICE_ACCOUNT_DIR "/token") == 0;
-    char text[256] = "";
     struct error err = {0};
     size_t len;
 
+    text[0] = '\0';
     if (kubeconfig->ns == NULL && is_in_pod &&
-        file_read(SERVICE_ACCOUNT_DIR "/namespace", text, sizeof text - 1, &len, &err) < 0)
+        file_read(SERVICE_ACCOUNT_DIR "/namespace", text, OWN_NAMESPACE_BYTES - 1, &len, &err) < 0)
         text[0] = '\0';
-    agreement_start(state, agreed_namespace(slice_of(kubeconfig->ns), slice_of(text)));
+    return agreed_namespace(slice_of(kubeconfig->ns), slice_of(text));
 }
 
 static int serve_live(struct state *state, struct run *run, struct error *err)
@@ -267,11 +275,14 @@ static int serve_live(struct state *state, struct run *run, struct error *err)
     const struct arguments *arguments = run->arguments;
     struct kubeconfig *kubeconfig = NULL;
     struct handlers *handlers = NULL;
+    struct certificates_thread *certificates = NULL;
+    char text[OWN_NAMESPACE_BYTES];
 
     int rc = kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, false, err);
     if (rc < 0)
         return rc;
-    follow_agreement(state, kubeconfig);
+    struct slice ns = own_namespace(kubeconfig, text);
+    agreement_start(state, ns);
     rc = http_client_global_init(err);
     if (rc == 0)
         rc = handlers_start(&handlers, state, kubeconfig, err);
@@ -279,12 +290,15 @@ static int serve_live(struct state *state, struct run *run, struct error *err)
         rc = preemption_start(state, err);
     if (rc == 0)
         rc = nomination_start(state, err);
+    if (rc == 0)
+        rc = certificates_start(&certificates, state, ns, err);
     if (rc == 0) {
         log_info("watching the cluster", LOG_STR("server", kubeconfig->server),
                  LOG_STR("credentials", kubeconfig->origin));
         rc = listen_until_end(state, run, err);
     }
     requests_interrupt(state->api); /* ends evictions, also if no server was started */
+    certificates_stop(certificates);
     preemption_stop(state);
     nomination_stop(state);
     handlers_stop(handlers);
@@ -318,7 +332,7 @@ int command_serve(const struct arguments *arguments, struct error *err)
     block_signals(&run.signals);
     if (configure_log(arguments, err) < 0 || config_load(&config, arguments->config, err) < 0)
         return err->code;
-    if (check_arguments(arguments, err) < 0 || services_init(&state, config, err) < 0) {
+    if (check_arguments(arguments, config, err) < 0 || services_init(&state, config, err) < 0) {
         config_free(config);
         return err->code;
     }
@@ -326,14 +340,11 @@ int command_serve(const struct arguments *arguments, struct error *err)
     int rc = log_start(err); /* from now on, a slow reader of the log delays no call */
     raise_file_limit(config);
     if (rc == 0)
-        rc = tls_open(&state.tls, &config->server.tls, "server.tls", err);
-    if (rc == 0)
-        rc = reload_open_admission(&state.admission_tls, config, err);
+        rc = open_certificates(&state, err);
     if (rc == 0)
         rc = arguments->snapshot != NULL ? serve_snapshot(&state, &run, err)
                                          : serve_live(&state, &run, err);
-    tls_close(state.tls);
-    tls_close(state.admission_tls);
+    close_certificates(&state);
     services_dispose(&state);
     reload_dispose(&run.reload);
     if (rc == 0)

@@ -38,9 +38,10 @@ static void put_fixed(struct buf *out, enum fixed_value value, const struct argu
         put_lines(out, listen != NULL ? slice_of(listen) : config->server.listen,
                   metrics_listen != NULL ? slice_of(metrics_listen)
                                          : config->server.metrics_listen);
-    else if (value == FIXED_TLS)
+    else if (value == FIXED_TLS) {
+        buf_printf(out, "%d\n", config->certificates);
         put_files(out, &config->server.tls);
-    else if (config->admission.listen.len != 0) {
+    } else if (config->admission.listen.len != 0) {
         put_files(out, &config->admission.tls);
         buf_put(out, config->admission.listen);
     }

@@ -2,7 +2,7 @@
 # claimguard certificates against the real API server: Secrets, their renewal while a scheduler uses them, and the caBundle of a
 # webhook. To be sourced.
 
-# A user with the rights of docs/operations.md, and no others.
+# certificates_user [SERVICE-ACCOUNT]: a user has the rights of docs/operations.md, by default one who has no others.
 certificates_user() {
     local rules
     rules=$(sed -n '/^\*\*Rights\.\*\*/,/^Anyone/s/^    \(- {.*\)/\1/p' "$root/docs/operations.md")
@@ -26,13 +26,13 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: certificates, namespace: claimguard}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: certificates}
-subjects: [{kind: ServiceAccount, name: certificates, namespace: claimguard}]
+subjects: [{kind: ServiceAccount, name: ${1:-certificates}, namespace: claimguard}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: claimguard-certificates}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: claimguard-certificates}
-subjects: [{kind: ServiceAccount, name: certificates, namespace: claimguard}]
+subjects: [{kind: ServiceAccount, name: ${1:-certificates}, namespace: claimguard}]
 END
     k -n claimguard create token certificates >"$plane/certificates.token"
     claimguard_kubeconfig "https://127.0.0.1:$(($(cat "$plane/port") + 2))" "$plane/certificates.token" >"$plane/certificates.kubeconfig"
@@ -157,3 +157,38 @@ a_wrong_ca_bundle_stops_reviews_until_the_command_is_called_again() {
     in_the_cluster "kept kept kept kept"
 }
 handshakes_refused_exceed() { [ "$(metric claimguard_tls_handshakes_refused_total)" -gt "$1" ]; }
+
+# The same webhooks, and claimguard keeps its certificates itself: the API server reaches it all the time.
+claimguard_makes_deleted_certificates_again_and_misses_no_review() {
+    local old give_up held="claim $namespace/data is in use by pod $namespace/first on node-1"
+    scheduler=nobody
+    stop_schedulers
+    admission_apply admission-fail
+    k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client >/dev/null
+    certificates_user claimguard
+    sed -i '/^ *tls:/,$d' "$plane/admission"/*.yaml
+    rm -f "$plane/admission/tls.yaml"
+    printf '%s\n' 'apiVersion: claimguard.io/v1alpha1' 'kind: ClaimguardConfiguration' 'certificates: Secrets' >"$plane/admission/certificates.yaml"
+    "$claimguard" check-config "$plane/admission" >/dev/null
+    claimguard_restart claimguard --config "$plane/admission"
+    await 30 "claimguard is ready" is_ready claimguard
+    await 20 "Bindings are reviewed" is_reviewing
+    claim data
+    for pod in first second; do pod $pod data; done
+    post_binding pods/first/binding first node-1 >/dev/null
+    old=$(ca_of_secret)
+    k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client >/dev/null
+    give_up=$((SECONDS + 60))
+    until [ "$(grep -c 'certificate reloaded' "$plane/claimguard.log")" = 2 ]; do
+        refuses_binding "$held" pods/second/binding second node-2
+        [ "$SECONDS" -lt "$give_up" ] || fail "no new certificate is shown"
+        sleep 0.5
+    done
+    [ "$(ca_of_secret)" != "$old" ]
+    for _ in 1 2 3 4 5; do refuses_binding "$held" pods/second/binding second node-2; done
+    # and after a restart, with what is there
+    claimguard_restart claimguard --config "$plane/admission"
+    await 30 "claimguard is ready" is_ready claimguard
+    await 10 "Bindings are reviewed" refuses_binding "$held" pods/second/binding second node-2
+    certificates_user
+}

@@ -159,6 +159,7 @@ group_admission() {
         with_fail_a_claim_in_kube_system_has_one_pod_while_claimguard_answers \
         a_made_up_review_gets_an_answer_and_creates_nothing_and_without_a_certificate_it_may_get_none \
         a_wrong_ca_bundle_stops_reviews_until_the_command_is_called_again \
+        claimguard_makes_deleted_certificates_again_and_misses_no_review \
         admission_runs_with_faults_leave_each_claim_one_pod \
         claimguard_was_refused_nothing
 }

@@ -391,6 +391,35 @@ int authority_renew(struct pem_pair *authority, const struct validity *validity,
     return rc;
 }
 
+static bool is_among(gnutls_x509_crt_t crt, const struct material *others)
+{
+    for (unsigned i = 0; i < others->count; i++)
+        if (gnutls_x509_crt_equals(crt, others->chain[i]) != 0)
+            return true;
+    return false;
+}
+
+int bundle_join(char **bundle, struct slice other, int64_t now_s, struct error *err)
+{
+    const struct pem_pair pair = {.crt = *bundle, .crt_name = "a bundle"};
+    gnutls_datum_t text = {(unsigned char *)(uintptr_t)other.ptr, (unsigned)other.len};
+    struct material own = {0}, added = {0};
+    int rc = read_chain(&own, &pair, err), appended = 0;
+
+    if (rc == 0 &&
+        gnutls_x509_crt_list_import2(&added.chain, &added.count, &text, GNUTLS_X509_FMT_PEM, 0) < 0)
+        added = (struct material){.count = 0}; /* GnuTLS has freed them */
+    for (unsigned i = 0, count = own.count; i < added.count && count < BUNDLE_MAX; i++)
+        if (appended == 0 && !is_among(added.chain[i], &own) &&
+            gnutls_x509_crt_get_expiration_time(added.chain[i]) > now_s) {
+            appended = append_crt(bundle, added.chain[i]);
+            count++;
+        }
+    material_dispose(&own);
+    material_dispose(&added);
+    return rc < 0 ? rc : check(appended, "a bundle", err);
+}
+
 /* ---- reading ---- */
 
 static bool is_pair(const struct material *material)

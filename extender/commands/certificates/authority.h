@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "config/base/error.h"
+#include "config/base/slice.h"
 
 /* ---- names ---- */
 
@@ -73,6 +74,11 @@ int certificate_make(struct pem_pair *out, const struct pem_pair *authority,
 
 /* Puts a new certificate of the same key before those in the bundle that are valid at from_s. */
 int authority_renew(struct pem_pair *authority, const struct validity *validity, struct error *err);
+
+/* Appends to *bundle the certificates of another one that it lacks and that are valid at now_s, as
+ * long as there is room. What is no certificate is ignored. Errors: ERROR_NO_MEMORY; ERROR_INVALID:
+ * *bundle is none. */
+int bundle_join(char **bundle, struct slice other, int64_t now_s, struct error *err);
 
 /* What a pair is. */
 struct certificate_facts {

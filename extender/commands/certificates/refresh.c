@@ -21,6 +21,23 @@ void certificates_wipe(struct certificates *certificates)
         pem_pair_wipe(&certificates->entries[i].pair);
 }
 
+int service_hosts(struct hosts *out, const char *ns, struct error *err)
+{
+    static const char *const here[] = {"claimguard", "localhost", "127.0.0.1", "::1"};
+    static const char *const suffixes[] = {".svc", ".svc.cluster.local", ""};
+    char name[HOST_BYTES + 64];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        (void)snprintf(name, sizeof name, "claimguard.%s%s", ns, suffixes[i]);
+        if (hosts_add(out, name, err) < 0)
+            return err->code;
+    }
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        if (hosts_add(out, here[i], err) < 0)
+            return err->code;
+    return 0;
+}
+
 /* Whether its end is near; then the reason says when it is. */
 static bool ends_soon(struct certificate_entry *entry, const struct validity *validity,
                       const struct certificate_terms *terms)
@@ -195,9 +212,37 @@ static int refresh_leaf(struct certificates *certificates, enum certificate whic
                : make_leaf(certificates, which, &hosts, terms, err);
 }
 
+/* ---- what cannot be used ---- */
+
+/* Removes a pair that certificates_refresh would refuse; then it is made anew. */
+static void drop_unusable(struct certificate_entry *entry, const struct pem_pair *authority)
+{
+    const struct pem_pair *pair = &entry->pair;
+    struct certificate_facts facts = {.is_ours = false};
+    struct error problem = {0};
+    bool is_usable = pair->crt != NULL && certificate_read(&facts, pair, authority, &problem) == 0;
+
+    if (is_usable && (authority == NULL ? facts.is_authority && facts.is_pair : facts.is_ours))
+        return;
+    if (pair->crt != NULL || pair->key != NULL)
+        (void)snprintf(entry->reason, sizeof entry->reason, "it could not be used%s%.200s",
+                       problem.code == 0 ? "" : ": ", problem.message);
+    pem_pair_wipe(&entry->pair);
+}
+
 int certificates_refresh(struct certificates *certificates, const struct certificate_terms *terms,
                          struct error *err)
 {
+    struct certificate_entry *entries = certificates->entries;
+    const struct pem_pair *authority = &entries[CERTIFICATE_AUTHORITY].pair;
+
+    for (int i = 0; i < CERTIFICATE_COUNT && terms->replaces; i++) {
+        bool is_signed = i != CERTIFICATE_AUTHORITY;
+        if (is_signed && authority->crt == NULL)
+            pem_pair_wipe(&entries[i].pair);
+        else
+            drop_unusable(&entries[i], is_signed ? authority : NULL);
+    }
     int rc = refresh_authority(certificates, terms, err);
 
     for (int i = CERTIFICATE_AUTHORITY + 1; i < CERTIFICATE_COUNT && rc == 0; i++)

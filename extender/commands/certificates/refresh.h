@@ -1,7 +1,8 @@
 /*
  * refresh: what is to be made, given the certificates that are there. An authority that is there is
  * never replaced, only renewed with its key; a server's or client's certificate is replaced only if
- * that authority has signed it. No file, no network, no clock.
+ * that authority has signed it: a person decides about all else. `serve`, which keeps its own
+ * certificates, does replace what cannot be used. No file, no network, no clock.
  *
  * Threads: any; certificates belong to one.
  */
@@ -50,7 +51,14 @@ struct certificate_terms {
     int64_t life_s, authority_life_s; /* of new ones */
     int64_t renew_before_s; /* renewed if no more is left; 0: in the last third of its life */
     struct hosts hosts;     /* of the server, beside those that its certificate has */
+    bool replaces;          /* what cannot be used, or is from another authority */
 };
+
+enum { LIFE_S = 365 * 24 * 3600, AUTHORITY_LIFE_S = 10 * LIFE_S }; /* unless a caller says else */
+
+/* The names by which the Service, and a process of the same host, reach claimguard. Errors: as
+ * hosts_add. */
+int service_hosts(struct hosts *out, const char *ns, struct error *err);
 
 /* Makes what is missing, and renews what ends soon, in place.
  * Errors: ERROR_INVALID: what is there cannot be used; the message says what to remove. Then some

@@ -245,19 +245,15 @@ static int send_secret(const struct secrets *secrets, enum certificate which,
 }
 
 int secrets_write(const struct secrets *secrets, const struct certificates *certificates,
-                  struct api *api, struct error *err)
+                  enum certificate which, struct api *api, struct error *err)
 {
     struct buf body;
-    int rc = 0;
 
+    if (certificates->entries[which].action == ACTION_KEPT)
+        return 0;
     buf_init(&body, SECRET_BYTES_MAX);
-    for (int i = 0; i < CERTIFICATE_COUNT && rc == 0; i++) {
-        if (certificates->entries[i].action == ACTION_KEPT)
-            continue;
-        buf_reset(&body, SECRET_BYTES_MAX);
-        put_body(&body, secrets, (enum certificate)i, certificates);
-        rc = send_secret(secrets, (enum certificate)i, &body, api, err);
-    }
+    put_body(&body, secrets, which, certificates);
+    int rc = send_secret(secrets, which, &body, api, err);
     if (body.bytes != NULL)
         gnutls_memset(body.bytes, 0, body.capacity);
     buf_dispose(&body);

@@ -36,10 +36,9 @@ int secrets_read(struct secrets *out, const char *ns, struct certificates *certi
 /* After certificates_refresh: a Secret that is kept and has an old ca.crt is to be updated. */
 void secrets_compare(const struct secrets *secrets, struct certificates *certificates);
 
-/* Writes what was made or is to be updated. Errors: ERROR_UNAVAILABLE; what was written before
- * stays, and the next call continues with it. */
+/* Writes the one, if it was made or is to be updated. Errors: ERROR_UNAVAILABLE. */
 int secrets_write(const struct secrets *secrets, const struct certificates *certificates,
-                  struct api *api, struct error *err);
+                  enum certificate which, struct api *api, struct error *err);
 
 /* ---- the webhook configuration ---- */
 

@@ -336,11 +336,10 @@ static void check_port(const struct config_file *file, struct findings *findings
     const struct config *config = file->config;
     struct slice host;
     uint16_t port;
-    bool has_tls = config->server.tls.cert.len != 0;
+    bool has_tls = config_has_tls(config, &config->server.tls);
 
     if (!config_split_address(config->server.listen, &host, &port) ||
-        (host.len != 0 && go_is_loopback(host)) ||
-        (has_tls && config->server.tls.client_ca.len != 0))
+        (host.len != 0 && go_is_loopback(host)) || config_asks_clients(config))
         return;
     finding_add(
         findings, CG602,
@@ -353,20 +352,21 @@ static void check_port(const struct config_file *file, struct findings *findings
 static void check_tls(const struct config_file *file, const struct scheduler_extender *own,
                       struct findings *findings)
 {
-    const struct tls_files *tls = &file->config->server.tls;
+    const struct config *config = file->config;
+    bool has_tls = config_has_tls(config, &config->server.tls);
     bool is_https = slice_equal(own->url.scheme, SLICE("https"));
 
-    if (is_https != (tls->cert.len != 0))
+    if (is_https != has_tls)
         finding_add(findings, CG603,
                     is_https ? CONFIG_PLACE(file, "server") : finding_place(own->url_prefix.at),
                     is_https ? "server: {" TLS_SECTION "}" ALL_FILES : "urlPrefix: https://...",
-                    "urlPrefix %.*s of %s: %s has %s server.tls", SLICE_ARG(own->url_prefix.text),
-                    own->at->path, file->path, is_https ? "no" : "a");
-    else if (is_https && tls->client_ca.len != 0 && !own->cert.is_set && !own->key.is_set)
+                    "urlPrefix %.*s of %s: %s has %s TLS", SLICE_ARG(own->url_prefix.text),
+                    own->at->path, file->path, is_https ? "no" : "a port with");
+    else if (is_https && config_asks_clients(config) && !own->cert.is_set && !own->key.is_set)
         finding_add(findings, CG604, finding_place(own->url_prefix.at),
                     "tlsConfig: {certFile: /etc/kubernetes/claimguard/client.crt, "
                     "keyFile: /etc/kubernetes/claimguard/client.key}",
-                    "tlsConfig has no certificate, and %s has server.tls.clientCAFile", file->path);
+                    "tlsConfig has no certificate, and the port of %s asks for one", file->path);
 }
 
 static void check_address(const struct config_file *file, const struct scheduler_extender *own,

@@ -53,19 +53,22 @@ void tls_let_go(struct tls_identity *identity)
 static int file_error(const struct tls *tls, enum tls_file file, const char *problem,
                       struct error *err)
 {
-    if (access(tls->paths[file], R_OK) != 0)
-        return error_system(err, errno, "%s.%s %s", tls->section, file_keys[file],
-                            tls->paths[file]);
-    return error_set(err, ERROR_INVALID, "%s.%s %s: %s", tls->section, file_keys[file],
-                     tls->paths[file], problem);
+    const char *path = tls->paths[file];
+
+    if (path == NULL)
+        return error_set(err, ERROR_INVALID, "%s.%s: %s", tls->section, file_keys[file], problem);
+    if (access(path, R_OK) != 0)
+        return error_system(err, errno, "%s.%s %s", tls->section, file_keys[file], path);
+    return error_set(err, ERROR_INVALID, "%s.%s %s: %s", tls->section, file_keys[file], path,
+                     problem);
 }
 
-static int read_chain(const struct tls *tls, struct tls_identity *identity, struct error *err)
+static int read_chain(const struct tls *tls, struct tls_identity *identity,
+                      const gnutls_datum_t *text, struct error *err)
 {
     unsigned count = TLS_CHAIN_MAX;
-    int rc = gnutls_pcert_list_import_x509_file(identity->chain, &count, tls->paths[FILE_CERT],
-                                                GNUTLS_X509_FMT_PEM, NULL, NULL,
-                                                GNUTLS_X509_CRT_LIST_SORT);
+    int rc = gnutls_pcert_list_import_x509_raw(identity->chain, &count, text, GNUTLS_X509_FMT_PEM,
+                                               GNUTLS_X509_CRT_LIST_SORT);
 
     if (rc < 0)
         return file_error(tls, FILE_CERT, gnutls_strerror(rc), err);
@@ -76,19 +79,6 @@ static int read_chain(const struct tls *tls, struct tls_identity *identity, stru
     identity->not_after = gnutls_x509_crt_get_expiration_time(first);
     gnutls_x509_crt_deinit(first);
     return 0;
-}
-
-static int read_key(const struct tls *tls, struct tls_identity *identity, struct error *err)
-{
-    gnutls_datum_t text = {NULL, 0};
-    int rc = gnutls_load_file(tls->paths[FILE_KEY], &text);
-
-    if (rc == 0)
-        rc = gnutls_privkey_import_x509_raw(identity->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
-    if (text.data != NULL)
-        gnutls_memset(text.data, 0, text.size);
-    gnutls_free(text.data);
-    return rc < 0 ? file_error(tls, FILE_KEY, gnutls_strerror(rc), err) : 0;
 }
 
 /* Whether the key belongs to the first certificate. */
@@ -109,21 +99,23 @@ static bool is_pair(const struct tls_identity *identity)
                                    (struct slice){(char *)of_key, key_bytes});
 }
 
-static int read_clients(const struct tls *tls, struct tls_identity *identity, struct error *err)
+static int read_clients(const struct tls *tls, struct tls_identity *identity,
+                        const gnutls_datum_t *text, struct error *err)
 {
-    if (tls->paths[FILE_CLIENT_CA] == NULL)
+    if (text->data == NULL && tls->paths[FILE_CLIENT_CA] == NULL)
         return 0;
     if (gnutls_x509_trust_list_init(&identity->clients, 0) < 0)
         return error_no_memory(err);
-    int count = gnutls_x509_trust_list_add_trust_file(identity->clients, tls->paths[FILE_CLIENT_CA],
-                                                      NULL, GNUTLS_X509_FMT_PEM, 0, 0);
+    int count = gnutls_x509_trust_list_add_trust_mem(identity->clients, text, NULL,
+                                                     GNUTLS_X509_FMT_PEM, 0, 0);
     if (count <= 0)
         return file_error(tls, FILE_CLIENT_CA,
                           count < 0 ? gnutls_strerror(count) : "no certificate in it", err);
     return 0;
 }
 
-static int read_identity(const struct tls *tls, struct tls_identity **out, struct error *err)
+static int read_identity(const struct tls *tls, const gnutls_datum_t texts[FILE_COUNT],
+                         struct tls_identity **out, struct error *err)
 {
     struct tls_identity *identity = calloc(1, sizeof *identity);
 
@@ -132,13 +124,16 @@ static int read_identity(const struct tls *tls, struct tls_identity **out, struc
         return error_no_memory(err);
     }
     atomic_init(&identity->holders, 1);
-    int rc = read_chain(tls, identity, err);
-    if (rc == 0)
-        rc = read_key(tls, identity, err);
+    int rc = read_chain(tls, identity, &texts[FILE_CERT], err);
+    if (rc == 0) {
+        int read = gnutls_privkey_import_x509_raw(identity->key, &texts[FILE_KEY],
+                                                  GNUTLS_X509_FMT_PEM, NULL, 0);
+        rc = read < 0 ? file_error(tls, FILE_KEY, gnutls_strerror(read), err) : 0;
+    }
     if (rc == 0 && !is_pair(identity))
         rc = file_error(tls, FILE_KEY, "is not the key of the certificate in certFile", err);
     if (rc == 0)
-        rc = read_clients(tls, identity, err);
+        rc = read_clients(tls, identity, &texts[FILE_CLIENT_CA], err);
     if (rc < 0)
         tls_let_go(identity);
     else
@@ -146,21 +141,57 @@ static int read_identity(const struct tls *tls, struct tls_identity **out, struc
     return rc;
 }
 
+/* Reads the files that are configured. */
+static int load_files(const struct tls *tls, gnutls_datum_t texts[FILE_COUNT], struct error *err)
+{
+    for (int i = 0; i < FILE_COUNT; i++) {
+        int rc = tls->paths[i] == NULL ? 0 : gnutls_load_file(tls->paths[i], &texts[i]);
+        if (rc < 0)
+            return file_error(tls, (enum tls_file)i, gnutls_strerror(rc), err);
+    }
+    return 0;
+}
+
+static int load_identity(const struct tls *tls, struct tls_identity **out, struct error *err)
+{
+    gnutls_datum_t texts[FILE_COUNT] = {{NULL, 0}};
+    int rc = load_files(tls, texts, err);
+
+    if (rc == 0)
+        rc = read_identity(tls, texts, out, err);
+    for (int i = 0; i < FILE_COUNT; i++) {
+        if (texts[i].data != NULL)
+            gnutls_memset(texts[i].data, 0, texts[i].size);
+        gnutls_free(texts[i].data);
+    }
+    return rc;
+}
+
 /* ---- the identity in force ---- */
+
+int tls_open_empty(struct tls **out, const char *section, struct error *err)
+{
+    struct tls *tls = calloc(1, sizeof *tls);
+
+    *out = tls;
+    if (tls == NULL)
+        return error_no_memory(err);
+    tls->section = section;
+    (void)pthread_mutex_init(&tls->lock, NULL);
+    return 0;
+}
 
 int tls_open(struct tls **out, const struct tls_files *files, const char *section,
              struct error *err)
 {
     const struct slice paths[FILE_COUNT] = {files->cert, files->key, files->client_ca};
+    struct tls *tls;
 
     *out = NULL;
     if (files->cert.len == 0)
         return 0;
-    struct tls *tls = calloc(1, sizeof *tls);
-    if (tls == NULL)
-        return error_no_memory(err);
-    tls->section = section;
-    (void)pthread_mutex_init(&tls->lock, NULL);
+    if (tls_open_empty(&tls, section, err) < 0)
+        return err->code;
     bool has_memory = true;
     for (int i = 0; i < FILE_COUNT; i++)
         if (paths[i].len != 0)
@@ -186,10 +217,22 @@ void tls_close(struct tls *tls)
     free(tls);
 }
 
+static void put_in_force(struct tls *tls, struct tls_identity *identity)
+{
+    (void)pthread_mutex_lock(&tls->lock);
+    struct tls_identity *old = tls->identity;
+    tls->identity = identity;
+    (void)pthread_mutex_unlock(&tls->lock);
+    tls_let_go(old);
+}
+
 int tls_refresh(struct tls *tls, bool *has_changed, struct error *err)
 {
     struct tls_identity *identity = NULL;
 
+    *has_changed = false;
+    if (tls->paths[FILE_CERT] == NULL)
+        return 0;
     *has_changed = tls->identity == NULL;
     for (int i = 0; i < FILE_COUNT;
          i++) { /* before they are read: what changes then is seen next */
@@ -199,13 +242,30 @@ int tls_refresh(struct tls *tls, bool *has_changed, struct error *err)
     }
     if (!*has_changed)
         return 0;
-    if (read_identity(tls, &identity, err) < 0)
+    if (load_identity(tls, &identity, err) < 0)
         return err->code;
-    (void)pthread_mutex_lock(&tls->lock);
-    struct tls_identity *old = tls->identity;
-    tls->identity = identity;
-    (void)pthread_mutex_unlock(&tls->lock);
-    tls_let_go(old);
+    put_in_force(tls, identity);
+    return 0;
+}
+
+static gnutls_datum_t datum_of(struct slice text)
+{
+    return (gnutls_datum_t){text.len == 0 ? NULL : (unsigned char *)(uintptr_t)text.ptr,
+                            (unsigned)text.len};
+}
+
+int tls_give(struct tls *tls, const struct tls_texts *given, struct error *err)
+{
+    const gnutls_datum_t texts[FILE_COUNT] = {
+        [FILE_CERT] = datum_of(given->cert),
+        [FILE_KEY] = datum_of(given->key),
+        [FILE_CLIENT_CA] = datum_of(given->client_ca),
+    };
+    struct tls_identity *identity = NULL;
+
+    if (read_identity(tls, texts, &identity, err) < 0)
+        return err->code;
+    put_in_force(tls, identity);
     return 0;
 }
 
@@ -213,7 +273,8 @@ struct tls_identity *tls_hold(struct tls *tls)
 {
     SCOPED_LOCK(&tls->lock);
     struct tls_identity *identity = tls->identity;
-    atomic_fetch_add(&identity->holders, 1);
+    if (identity != NULL)
+        atomic_fetch_add(&identity->holders, 1);
     return identity;
 }
 
@@ -222,10 +283,18 @@ int64_t tls_not_after(struct tls *tls)
     if (tls == NULL)
         return 0;
     struct tls_identity *identity = tls_hold(tls);
-    int64_t not_after = identity->not_after;
+    int64_t not_after = identity == NULL ? 0 : identity->not_after;
 
     tls_let_go(identity);
     return not_after;
+}
+
+bool tls_is_ready(struct tls *tls)
+{
+    if (tls == NULL)
+        return true;
+    SCOPED_LOCK(&tls->lock);
+    return tls->identity != NULL;
 }
 
 /* ---- a handshake ---- */
@@ -234,6 +303,8 @@ int tls_show(struct tls_identity *identity, gnutls_session_t session,
              gnutls_certificate_verify_function *check, gnutls_pcert_st **chain, unsigned *count,
              gnutls_privkey_t *key)
 {
+    if (identity == NULL)
+        return GNUTLS_E_NO_CERTIFICATE_FOUND;
     if (identity->clients != NULL) {
         gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
         gnutls_session_set_verify_function(session, check);

@@ -1,6 +1,7 @@
 /*
- * tls: the certificate that a port shows, and the clients that it accepts: the files of
- * `server.tls` (the scheduler's port) or `admission.tls`, with GnuTLS, TLS 1.2 and 1.3.
+ * tls: the certificate that a port shows, and the clients that it accepts, with GnuTLS, TLS 1.2
+ * and 1.3: the files of `server.tls` (the scheduler's port) or `admission.tls`, or texts that a
+ * caller gives (certificates: Secrets).
  *
  * Changed files are read again, and new connections use their contents. Files that cannot be used
  * are reported, and the old contents stay in force.
@@ -14,7 +15,7 @@
  *     tls_admits    checks the client's certificate
  *     tls_let_go    when the connection is closed
  *
- * Threads: tls_refresh: one at a time; the others: any.
+ * Threads: tls_refresh and tls_give: one at a time; the others: any.
  */
 #ifndef EXTENDER_SERVING_HTTP_TLS_H
 #define EXTENDER_SERVING_HTTP_TLS_H
@@ -38,14 +39,30 @@ int tls_open(struct tls **out, const struct tls_files *files, const char *sectio
              struct error *err);
 void tls_close(struct tls *tls);
 
+/* Without files: handshakes fail until tls_give. Ownership, errors: as tls_open. */
+int tls_open_empty(struct tls **out, const char *section, struct error *err);
+
+/* In PEM. */
+struct tls_texts {
+    struct slice cert, key;
+    struct slice client_ca; /* empty: anyone may connect */
+};
+
+/* Puts the texts in force. Errors: ERROR_INVALID; the identity in force stays. */
+int tls_give(struct tls *tls, const struct tls_texts *texts, struct error *err);
+
+/* Whether there is a certificate to show; true if tls is NULL. */
+bool tls_is_ready(struct tls *tls);
+
 /* Reads the files again if one of them has changed. Errors: as tls_open, once for each change; the
  * identity in force stays. */
 int tls_refresh(struct tls *tls, bool *has_changed, struct error *err);
 
-/* When the certificate in force expires, in seconds since 1970; 0 if tls is NULL. */
+/* When the certificate in force expires, in seconds since 1970; 0: there is none. */
 int64_t tls_not_after(struct tls *tls);
 
-/* The identity in force. It stays valid until tls_let_go, which accepts NULL. */
+/* The identity in force; NULL: there is none yet. It stays valid until tls_let_go, which accepts
+ * NULL, as tls_show does. */
 struct tls_identity *tls_hold(struct tls *tls);
 void tls_let_go(struct tls_identity *identity);
 

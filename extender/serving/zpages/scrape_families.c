@@ -288,11 +288,13 @@ static void config_loaded(struct scrape *scrape)
                (double)atomic_load(&scrape->state->metrics.config_loaded_ms) / 1e3);
 }
 
-/* No sample for a port without TLS. */
+/* No sample for a port without TLS, or whose certificate is not there yet. */
 static void put_end(const struct scrape *scrape, enum port port, struct tls *tls)
 {
-    if (tls != NULL)
-        scrape_put_for(scrape, "port", ports[port], (uint64_t)tls_not_after(tls));
+    uint64_t end = (uint64_t)tls_not_after(tls);
+
+    if (end != 0)
+        scrape_put_for(scrape, "port", ports[port], end);
 }
 
 static void certificate_ends(struct scrape *scrape)

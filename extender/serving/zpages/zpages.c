@@ -71,6 +71,16 @@ static bool put_agreement(struct buf *out, const struct state *state, bool is_ve
     return is_ready;
 }
 
+/* Writes a line about the certificates that claimguard keeps itself, if it has none yet. */
+static bool put_certificates(struct buf *out, const struct state *state)
+{
+    bool is_ready = tls_is_ready(state->tls) && tls_is_ready(state->admission_tls);
+
+    if (!is_ready)
+        buf_put(out, SLICE("[-] certificates not there: the log says why\n"));
+    return is_ready;
+}
+
 static struct zpages_answer show_ready(struct state *state, const struct zpages_request *request,
                                        struct buf *out)
 {
@@ -81,6 +91,7 @@ static struct zpages_answer show_ready(struct state *state, const struct zpages_
         if (state_needs(state, (enum kind)kind))
             is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
     is_good &= put_agreement(out, state, request->is_verbose);
+    is_good &= put_certificates(out, state);
     if (request->is_verbose)
         buf_printf(out, "[%c] not shutting down\n", is_draining ? '-' : '+');
     buf_put(out, is_draining ? SLICE("shutting down\n")
@@ -147,7 +158,9 @@ static void put_certificate(struct buf *out, const struct state *state)
 {
     int64_t left_s = tls_not_after(state->tls) - now_ms() / 1000;
 
-    if (state->tls != NULL)
+    if (!tls_is_ready(state->tls))
+        buf_printf(out, "%-24s WAITS: the log says why\n", "certificate");
+    else if (state->tls != NULL)
         buf_printf(out, "%-24s %s %lldd%02lldh\n", "certificate",
                    left_s > 0 ? "ends in" : "HAS ENDED", (long long)(left_s / 86400),
                    (long long)(left_s / 3600 % 24));

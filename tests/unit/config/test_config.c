@@ -155,7 +155,16 @@ static const struct bad bad_files[] = {
      "3:25: metricsListen: ::1:: is not an IP address (only :PORT: all IPv4 addresses; [::]:PORT: "
      "all IPv6 ones)"},
     {"admission in plain text", HEAD "admission: {listen: ':8443'}\n",
-     "3:21: listen: needs admission.tls: API servers call webhooks over TLS only"},
+     "3:21: listen: needs admission.tls, or certificates: Secrets: API servers call webhooks over "
+     "TLS only"},
+    {"files beside Secrets",
+     HEAD "certificates: Secrets\nserver: {tls: {certFile: a, keyFile: b}}\n",
+     "4:15: tls: contradicts certificates: Secrets, which needs no files"},
+    {"a port's files beside Secrets",
+     HEAD "certificates: Secrets\nadmission: {listen: ':8443', tls: {certFile: a, keyFile: b}}\n",
+     "4:35: tls: contradicts certificates: Secrets, which needs no files"},
+    {"certificates elsewhere", HEAD "certificates: Secret\n",
+     "3:15: certificates: expected Files or Secrets"},
     {"admission on another's port",
      HEAD "admission: {listen: '127.0.0.1:8889', tls: {certFile: a, keyFile: b}}\n",
      "3:21: listen: the port must differ from those of server"},

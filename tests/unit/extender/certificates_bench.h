@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "extender/commands/certificates/refresh.h"
+#include "support/trust.h"
 
 enum { HOUR = 3600, DAY = 24 * HOUR, YEAR = 365 * DAY };
 enum { NOW = 1800000000 };
@@ -95,36 +96,16 @@ static inline gnutls_x509_crt_t parse(const char *text)
     return crt;
 }
 
-/* Whether a peer that trusts the bundle accepts the certificate, as GnuTLS sees it now. */
-static inline bool is_trusted(const char *bundle, const char *text, const char *purpose,
-                              const char *host)
-{
-    gnutls_typed_vdata_st data[2] = {
-        {GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)(uintptr_t)purpose, 0},
-        {GNUTLS_DT_DNS_HOSTNAME, (unsigned char *)(uintptr_t)host, 0}};
-    gnutls_datum_t authority = datum(bundle);
-    gnutls_x509_crt_t crt = parse(text);
-    gnutls_x509_trust_list_t list;
-    unsigned status = 0;
-
-    cr_assert_eq(gnutls_x509_trust_list_init(&list, 0), 0);
-    cr_assert_gt(
-        gnutls_x509_trust_list_add_trust_mem(list, &authority, NULL, GNUTLS_X509_FMT_PEM, 0, 0), 0);
-    int rc = gnutls_x509_trust_list_verify_crt2(list, &crt, 1, data, host == NULL ? 1 : 2, 0,
-                                                &status, NULL);
-    gnutls_x509_crt_deinit(crt);
-    gnutls_x509_trust_list_deinit(list, 1);
-    return rc == 0 && status == 0;
-}
-
 static inline bool is_good_server(const char *bundle, const char *host)
 {
-    return is_trusted(bundle, pair(CERTIFICATE_SERVER)->crt, GNUTLS_KP_TLS_WWW_SERVER, host);
+    return certificate_is_trusted(bundle, pair(CERTIFICATE_SERVER)->crt, GNUTLS_KP_TLS_WWW_SERVER,
+                                  host);
 }
 
 static inline bool is_good_client(const char *bundle)
 {
-    return is_trusted(bundle, pair(CERTIFICATE_CLIENT)->crt, GNUTLS_KP_TLS_WWW_CLIENT, NULL);
+    return certificate_is_trusted(bundle, pair(CERTIFICATE_CLIENT)->crt, GNUTLS_KP_TLS_WWW_CLIENT,
+                                  NULL);
 }
 
 #endif
