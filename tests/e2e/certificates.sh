@@ -2,7 +2,7 @@
 # claimguard certificates against the real API server: Secrets, their renewal while a scheduler uses them, and the caBundle of a
 # webhook. To be sourced.
 
-# certificates_user [SERVICE-ACCOUNT]: a user has the rights of docs/operations.md, by default one who has no others.
+# A user has the rights of docs/operations.md, and no others.
 certificates_user() {
     local rules
     rules=$(sed -n '/^\*\*Rights\.\*\*/,/^Anyone/s/^    \(- {.*\)/\1/p' "$root/docs/operations.md")
@@ -26,13 +26,13 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: certificates, namespace: claimguard}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: certificates}
-subjects: [{kind: ServiceAccount, name: ${1:-certificates}, namespace: claimguard}]
+subjects: [{kind: ServiceAccount, name: certificates, namespace: claimguard}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: claimguard-certificates}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: claimguard-certificates}
-subjects: [{kind: ServiceAccount, name: ${1:-certificates}, namespace: claimguard}]
+subjects: [{kind: ServiceAccount, name: certificates, namespace: claimguard}]
 END
     k -n claimguard create token certificates >"$plane/certificates.token"
     claimguard_kubeconfig "https://127.0.0.1:$(($(cat "$plane/port") + 2))" "$plane/certificates.token" >"$plane/certificates.kubeconfig"
@@ -163,13 +163,11 @@ claimguard_makes_deleted_certificates_again_and_misses_no_review() {
     local old give_up held="claim $namespace/data is in use by pod $namespace/first on node-1"
     scheduler=nobody
     stop_schedulers
-    admission_apply admission-fail
+    admission_apply admission-fail own-certificates
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client >/dev/null
-    certificates_user claimguard
-    sed -i '/^ *tls:/,$d' "$plane/admission"/*.yaml
-    rm -f "$plane/admission/tls.yaml"
-    printf '%s\n' 'apiVersion: claimguard.io/v1alpha1' 'kind: ClaimguardConfiguration' 'certificates: Secrets' >"$plane/admission/certificates.yaml"
-    "$claimguard" check-config "$plane/admission" >/dev/null
+    k delete clusterrolebinding claimguard-certificates --ignore-not-found >/dev/null
+    jq '.items[] | select(.metadata.name | startswith("claimguard-certificates") or . == "claimguard-own-limits")' "$plane/rendered.json" |
+        k apply -f - >/dev/null
     claimguard_restart claimguard --config "$plane/admission"
     await 30 "claimguard is ready" is_ready claimguard
     await 20 "Bindings are reviewed" is_reviewing
@@ -190,5 +188,11 @@ claimguard_makes_deleted_certificates_again_and_misses_no_review() {
     claimguard_restart claimguard --config "$plane/admission"
     await 30 "claimguard is ready" is_ready claimguard
     await 10 "Bindings are reviewed" refuses_binding "$held" pods/second/binding second node-2
+    # its right to create Secrets is for these three
+    k -n claimguard create secret generic other --as system:serviceaccount:claimguard:claimguard >/dev/null 2>"$plane/refused" &&
+        fail "it may create another Secret"
+    grep -q 'claimguard may create only the Secrets of its certificates' "$plane/refused"
+    k delete clusterrolebinding claimguard-certificates >/dev/null
+    k -n claimguard delete rolebinding claimguard-certificates >/dev/null
     certificates_user
 }

@@ -101,6 +101,10 @@ the_manifests_render_and_the_api_server_takes_them() {
         esac
         case " $components " in *" admission "*) its_webhook_is_rendered "$components" ;; esac
     done
+    variant tls admission own-certificates
+    its_pod_is_admitted
+    rendered '.items[] | select(.kind == "Deployment").spec.template.spec | (.volumes | all(.secret == null)) and (.containers[0].volumeMounts | length == 1)'
+    configured 'certificates: Secrets'
     variant static-pod
     rendered '[.items[].kind] | unique - ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap",
         "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] == []'

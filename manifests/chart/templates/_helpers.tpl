@@ -62,7 +62,10 @@ kind: ClaimguardConfiguration
 {{- $_ := set (get $config .) "mode" "Off" }}
 {{- end }}
 {{- end }}
-{{- if .Values.tls.enabled }}
+{{- if .Values.ownCertificates.enabled }}
+tls.yaml: |
+  {{- merge (dict "certificates" "Secrets") (include "claimguard.head" . | fromYaml) | toYaml | nindent 2 }}
+{{- else if .Values.tls.enabled }}
 {{- include "claimguard.part" (dict "config" $config "name" "tls.enabled" "file" "tls.yaml" "sets"
     "server: {tls: {certFile: /etc/claimguard-tls/tls.crt, keyFile: /etc/claimguard-tls/tls.key, clientCAFile: /etc/claimguard-tls/ca.crt}}") }}
 {{- end }}
@@ -76,6 +79,9 @@ kind: ClaimguardConfiguration
 {{- if .Values.admission.enabled }}
 {{- $ours := dict "listen" (dig "admission" "listen" ":8443" $config) "ownUser" (dig "admission" "ownUser" (include "claimguard.user" .) $config)
     "tls" (dict "certFile" "/etc/claimguard-tls/tls.crt" "keyFile" "/etc/claimguard-tls/tls.key") }}
+{{- if .Values.ownCertificates.enabled }}
+{{- $_ := unset $ours "tls" }}
+{{- end }}
 {{- include "claimguard.part" (dict "config" $config "name" "admission.enabled" "file" "admission.yaml" "sets" (dict "admission" $ours | toYaml)) }}
 {{- end }}
 claimguard.yaml: |
@@ -98,6 +104,12 @@ claimguard.yaml: |
 {{- include "claimguard.needs" (dict "root" . "name" "marks.enabled" "value" $values.marks.enabled "version" "1.36") }}
 {{- if and $values.staticPod.enabled (or $values.ha.enabled $values.warnOnly.enabled $values.scheduler.enabled $values.config) }}
 {{- fail "staticPod.enabled renders neither Deployment nor configuration, so ha, warnOnly, scheduler and config have no effect: remove them" }}
+{{- end }}
+{{- if and $values.ownCertificates.enabled (not $values.admission.enabled) }}
+{{- fail "ownCertificates.enabled needs admission.enabled" }}
+{{- end }}
+{{- if and $values.ownCertificates.enabled (or $values.certManager.enabled $values.staticPod.enabled (not $values.tls.enabled)) }}
+{{- fail "ownCertificates.enabled contradicts certManager.enabled, staticPod.enabled, and tls.enabled: false" }}
 {{- end }}
 {{- if and $values.marks.enabled (not $values.admission.enabled) }}
 {{- fail "marks.enabled needs admission.enabled: a webhook may add a claim to a pod that has no mark, and only the review of its Binding keeps it from the claim of another pod" }}
