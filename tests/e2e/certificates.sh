@@ -163,7 +163,7 @@ claimguard_makes_deleted_certificates_again_and_misses_no_review() {
     local old give_up held="claim $namespace/data is in use by pod $namespace/first on node-1"
     scheduler=nobody
     stop_schedulers
-    admission_apply admission-fail own-certificates
+    admission_apply tls admission-fail own-certificates
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client >/dev/null
     k delete clusterrolebinding claimguard-certificates --ignore-not-found >/dev/null
     jq '.items[] | select(.metadata.name | startswith("claimguard-certificates") or . == "claimguard-own-limits")' "$plane/rendered.json" |
