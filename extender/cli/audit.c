@@ -138,7 +138,9 @@ static int read_files(struct audit *audit, const struct arguments *arguments, st
         rc = manifests_read(&audit->manifests, arguments->snapshot, err);
     for (int i = 0; i < arguments->operand_count && rc == 0; i++)
         rc = manifests_read(&audit->manifests, arguments->operands[i], err);
-    return rc == 0 ? manifests_end(&audit->manifests, err) : rc;
+    if (rc == 0)
+        manifests_end(&audit->manifests);
+    return rc;
 }
 
 /* ---- a live cluster ---- */
@@ -233,6 +235,11 @@ static int run(struct audit *audit, const struct arguments *arguments, struct er
         rc = has_files ? read_files(audit, arguments, err) : read_live(audit, arguments, err);
     if (rc < 0)
         return rc;
+    audit->report.findings.is_incomplete =
+        has_files && manifests_are_whole(&audit->manifests, err) < 0;
+    if (audit->report.findings.objects == 0 && audit->format == OUTPUT_TABLE &&
+        audit->manifests.problems.count <= 1)
+        return err->code; /* which says it all */
     inventory_link(&audit->inventory);
     audit_check(&audit->inventory, &audit->options, &audit->report);
     if (use_baseline(audit, arguments, err) < 0)
@@ -241,7 +248,7 @@ static int run(struct audit *audit, const struct arguments *arguments, struct er
         audit->report.findings.gaps.has_failed)
         return error_no_memory(err);
     rc = command_printed(findings_print(&audit->report.findings, audit->format), err);
-    return rc < 0 ? rc : manifests_are_whole(&audit->manifests, err);
+    return rc < 0 || !has_files ? rc : manifests_are_whole(&audit->manifests, err);
 }
 
 int command_audit(const struct arguments *arguments, struct error *err)

@@ -125,6 +125,7 @@ struct findings {
     uint64_t disabled;       /* bits GAP_RULE: rules that are not checked by wish */
     enum level fail_on;      /* the lowest level that fails */
     bool are_of_objects;     /* each one is about an object of the input, which has a column */
+    bool is_incomplete;      /* an object of the input could not be read: it is an error */
     size_t objects, skipped; /* of the input, then: objects that were read, and of other kinds */
     bool has_failed;         /* no memory */
 };

@@ -214,6 +214,10 @@ static void print_summary_of_objects(const struct findings *findings)
 {
     size_t counts[LEVEL_NEVER], ignored = count_levels(findings, counts);
 
+    if (findings->objects == 0) { /* what was not read is an error */
+        gaps_print(&findings->gaps, "Note: ", ".", stdout);
+        return;
+    }
     (void)fputs(findings->count == 0 ? "No findings" : "\n", stdout);
     if (findings->count != 0)
         level_print_counts(counts, stdout);

@@ -233,7 +233,7 @@ static void put_notes(struct fields *out, const struct findings *findings)
 {
     fields_open(out, "invocations", '[');
     fields_open(out, NULL, '{');
-    fields_flag(out, "executionSuccessful", true);
+    fields_flag(out, "executionSuccessful", !findings->is_incomplete);
     fields_open(out, "toolExecutionNotifications", '[');
     for (size_t i = 0; i < findings->gaps.count; i++) {
         fields_open(out, NULL, '{');

@@ -9,14 +9,14 @@
 #include "config/base/text.h"
 #include "extender/commands/audit/settings.h"
 
-/* A folder that is still to be read. */
+/* A folder that is still to be read; or a file of a kustomization's folder. */
 struct manifest_folder {
     struct manifest_folder *next;
     const char *path;
     bool is_rendered; /* with the one that it is in: only what is rendered by itself is read */
     const struct renderer *renderer; /* NULL: none */
     struct stat status;
-    bool is_used; /* by another kustomization */
+    bool is_used; /* by a kustomization; of a folder: by another one */
 };
 
 /* ---- what was not read ---- */
@@ -154,8 +154,8 @@ static int read_rendered(struct manifests *manifests, const struct manifest_fold
     return 0;
 }
 
-static int add_folder(struct manifests *manifests, struct manifest_folder **at, const char *path,
-                      bool is_rendered, struct error *err)
+static int add_path(struct manifests *manifests, struct manifest_folder **at, const char *path,
+                    bool is_rendered, struct error *err)
 {
     struct arena *arena = &manifests->report->arena;
     struct manifest_folder *folder = arena_alloc(arena, sizeof *folder);
@@ -177,13 +177,30 @@ static bool is_manifest(const char *path, const char *name)
     return source_has_name(name) && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
 }
 
-/* Whether the settings leave out a file or a folder of the folder that is read. */
-static bool is_excluded(struct manifests *manifests, const char *path, bool is_read)
+/* What kustomizations name is read by them; the others are read when all of these are known. */
+static int set_aside(struct manifests *manifests, const char *path, struct error *err)
+{
+    if (add_path(manifests, manifests->last_aside, path, false, err) < 0)
+        return err->code;
+    manifests->last_aside = &(*manifests->last_aside)->next;
+    return 0;
+}
+
+/* Of the code of others, which has manifests for its tests. */
+static bool is_foreign(const char *name)
+{
+    return strcmp(name, "vendor") == 0 || strcmp(name, "node_modules") == 0;
+}
+
+/* Whether a file or a folder of the folder that is read is left out: by the settings, or as above.
+ */
+static bool is_excluded(struct manifests *manifests, const char *path, bool is_foreign,
+                        bool is_read)
 {
     size_t root_bytes = strlen(manifests->root);
+    const char *below = path + root_bytes + strspn(path + root_bytes, "/");
 
-    if (!is_read ||
-        !settings_exclude(manifests->exclude, path + root_bytes + strspn(path + root_bytes, "/")))
+    if (!is_foreign && (!is_read || !settings_exclude(manifests->exclude, below)))
         return false;
     manifests->excluded++;
     return true;
@@ -201,13 +218,15 @@ static int read_entry(struct manifests *manifests, const struct manifest_folder 
     if (asprintf(&path, "%s/%s", folder->path, name) < 0)
         return error_no_memory(err);
     bool is_folder = lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
-    if (is_excluded(manifests, path, is_folder || source_has_name(name)))
+    if (is_excluded(manifests, path, is_folder && is_foreign(name),
+                    is_folder || source_has_name(name)))
         rc = 0;
     else if (is_folder) {
-        rc = add_folder(manifests, *at, path, folder->is_rendered, err);
+        rc = add_path(manifests, *at, path, folder->is_rendered, err);
         *at = rc == 0 ? &(**at)->next : *at;
-    } else if (!folder->is_rendered && is_manifest(path, name)) {
-        rc = read_file(manifests, path, err);
+    } else if (is_manifest(path, name) && !renderer_is_file(name)) {
+        rc =
+            folder->is_rendered ? set_aside(manifests, path, err) : read_file(manifests, path, err);
     }
     free(path);
     return rc;
@@ -257,11 +276,23 @@ static void mark_used(void *context, const struct stat *used)
 {
     const struct manifests *manifests = context;
 
-    for (struct manifest_folder *at = manifests->kustomizations; at != NULL; at = at->next)
+    for (struct manifest_folder *at = S_ISDIR(used->st_mode) ? manifests->kustomizations
+                                                             : manifests->aside;
+         at != NULL; at = at->next)
         at->is_used |= at->status.st_ino == used->st_ino && at->status.st_dev == used->st_dev;
 }
 
-/* Those that no other one uses. */
+/* Of a kustomization whose file cannot be read, which is an error of who renders it: its files may
+ * be patches. */
+static void mark_below(const struct manifests *manifests, const char *folder)
+{
+    size_t bytes = strlen(folder);
+
+    for (struct manifest_folder *at = manifests->aside; at != NULL; at = at->next)
+        at->is_used |= strncmp(at->path, folder, bytes) == 0 && at->path[bytes] == '/';
+}
+
+/* Those that no other one uses, and the files in their folders that none of them names. */
 static int read_kustomizations(struct manifests *manifests, struct error *err)
 {
     struct manifest_folder *first = manifests->kustomizations;
@@ -269,22 +300,29 @@ static int read_kustomizations(struct manifests *manifests, struct error *err)
 
     for (struct manifest_folder *at = first; at != NULL; at = at->next) {
         bool is_used = at->is_used;
-        renderer_find_used(at->renderer, at->path, mark_used, manifests);
+        if (!renderer_find_used(at->renderer, at->path, &manifests->report->arena, mark_used,
+                                manifests))
+            mark_below(manifests, at->path);
         at->is_used = is_used; /* it may name its own folder, as "." */
     }
     for (const struct manifest_folder *at = first; at != NULL && rc == 0; at = at->next)
         if (!at->is_used)
             rc = read_rendered(manifests, at, err);
+    for (const struct manifest_folder *at = manifests->aside; at != NULL && rc == 0; at = at->next)
+        if (!at->is_used)
+            rc = read_file(manifests, at->path, err);
     return rc;
 }
 
 static int read_folders(struct manifests *manifests, const char *path, struct error *err)
 {
-    int rc = add_folder(manifests, &manifests->folders, path, false, err);
+    int rc = add_path(manifests, &manifests->folders, path, false, err);
 
     manifests->root = path;
     manifests->kustomizations = NULL;
     manifests->last = &manifests->kustomizations;
+    manifests->aside = NULL;
+    manifests->last_aside = &manifests->aside;
     while (rc == 0 && manifests->folders != NULL) {
         struct manifest_folder *folder = manifests->folders;
         manifests->folders = folder->next;
@@ -353,27 +391,12 @@ static struct slice name_others(struct manifests *manifests)
     return text;
 }
 
-/* Why there is nothing that a rule reads. */
-static int refuse(const struct manifests *manifests, struct slice others, struct error *err)
-{
-    if (manifests->problems.count != 0)
-        return manifests_are_whole(manifests, err);
-    if (manifests->templates.count != 0) {
-        *err = manifests->templates.first;
-        return err->code;
-    }
-    return error_set(
-        err, ERROR_INVALID, "there is no object that a rule reads, %s%.*s",
-        others.len == 0 ? "and no Kubernetes object" : "only others: ", SLICE_ARG(others));
-}
-
-int manifests_end(struct manifests *manifests, struct error *err)
+void manifests_end(struct manifests *manifests)
 {
     struct gaps *gaps = &manifests->report->findings.gaps;
     struct slice others = name_others(manifests);
 
-    if (manifests->report->findings.objects == 0)
-        return refuse(manifests, others, err);
+    manifests->others_named = others.len == 0 ? NULL : others.ptr;
     if (manifests->templates.count != 0)
         gaps_add(gaps, 0, "templates were not read: %zu; the first one: %s",
                  manifests->templates.count, manifests->templates.first.message);
@@ -381,18 +404,24 @@ int manifests_end(struct manifests *manifests, struct error *err)
         gaps_add(gaps, 0, "excluded files and folders: %zu", manifests->excluded);
     if (others.len != 0)
         gaps_add(gaps, 0, "no rule reads these kinds: %.*s", SLICE_ARG(others));
-    return 0;
 }
 
 int manifests_are_whole(const struct manifests *manifests, struct error *err)
 {
     size_t count = manifests->problems.count;
 
-    if (count == 0)
-        return 0;
-    *err = manifests->problems.first;
-    if (count == 1)
+    if (count != 0)
+        *err = manifests->problems.first;
+    if (count > 1)
+        return error_wrap(err, "%zu files, charts or kustomizations were not read; the first one",
+                          count);
+    if (count != 0 || manifests->report->findings.objects != 0)
+        return count == 0 ? 0 : err->code;
+    if (manifests->templates.count != 0) {
+        *err = manifests->templates.first;
         return err->code;
-    return error_wrap(err, "%zu files, charts or kustomizations were not read; the first one",
-                      count);
+    }
+    return error_set(err, ERROR_INVALID, "there is no object that a rule reads, %s%s",
+                     manifests->others_named == NULL ? "and no Kubernetes object" : "only others: ",
+                     manifests->others_named == NULL ? "" : manifests->others_named);
 }

@@ -44,6 +44,8 @@ struct manifests {
     struct rendering *rendering;                    /* that is read; NULL: files as they are */
     struct manifest_folder *folders;                /* that are still to be read */
     struct manifest_folder *kustomizations, **last; /* of these, in their order */
+    struct manifest_folder *aside, **last_aside;    /* files in the folders of kustomizations */
+    const char *others_named;                       /* after manifests_end */
     size_t files;                                   /* so far */
     struct unread problems, templates;              /* templates: without an error */
     struct other_kind {
@@ -60,10 +62,11 @@ void manifests_init(struct manifests *manifests, struct inventory *inventory,
 /* Reads a file, a folder with all folders in it, or "-". Errors: ERROR_NO_MEMORY. */
 int manifests_read(struct manifests *manifests, const char *path, struct error *err);
 
-/* After all of them: adds the gaps. Errors: ERROR_INVALID: there is nothing that a rule reads. */
-int manifests_end(struct manifests *manifests, struct error *err);
+/* After all of them: adds the gaps. */
+void manifests_end(struct manifests *manifests);
 
-/* After the report. Errors: that of what was not read. */
+/* After the report. Errors: ERROR_INVALID: there is nothing that a rule reads; or that of what was
+ * not read. */
 int manifests_are_whole(const struct manifests *manifests, struct error *err);
 
 #endif

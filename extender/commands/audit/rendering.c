@@ -7,14 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/base/file.h"
+#include "config/yaml_node.h"
 
 enum {
     PROGRAMS_MAX = 2,
     WORDS_MAX = 6,
-    COMPLAINT_BYTES = 256,
+    COMPLAINT_BYTES = 400,
     KIND_LINE_BYTES = 80,
-    KUSTOMIZATION_BYTES = 16384
+    NAME_BYTES_MAX = 4096,
 };
 
 static const struct renderer {
@@ -61,29 +61,61 @@ bool renderer_has_folders(const struct renderer *renderer)
     return renderer->is_chart;
 }
 
-void renderer_find_used(const struct renderer *renderer, const char *folder,
+bool renderer_is_file(const char *name)
+{
+    for (size_t i = 0; i < sizeof renderers / sizeof *renderers; i++)
+        if (strcmp(renderers[i].file, name) == 0)
+            return true;
+    return false;
+}
+
+struct naming {
+    const char *folder;
+    void (*take)(void *context, const struct stat *used);
+    void *context;
+};
+
+/* "file", or "name=file" as a generator's. */
+static void take_named(const struct naming *use, const struct yaml_node *node)
+{
+    const char *equals = memrchr(node->text.ptr, '=', node->text.len);
+    const char *name = equals == NULL ? node->text.ptr : equals + 1;
+    size_t bytes = node->text.len - (size_t)(name - node->text.ptr);
+    bool may_be_folder = slice_equal(node->key, SLICE("resources")) ||
+                         slice_equal(node->key, SLICE("bases")) ||
+                         slice_equal(node->key, SLICE("components"));
+    struct stat status;
+    char *path = NULL;
+
+    if (bytes == 0 || bytes > NAME_BYTES_MAX || memchr(name, '\n', bytes) != NULL ||
+        asprintf(&path, "%s/%.*s", use->folder, (int)bytes, name) < 0)
+        return;
+    if (stat(path, &status) == 0 && (may_be_folder || !S_ISDIR(status.st_mode)))
+        use->take(use->context, &status);
+    free(path);
+}
+
+/* The document is at most YAML_DEPTH_MAX deep. */
+static void take_all_named(const struct naming *use, const struct yaml_node *node)
+{
+    for (const struct yaml_node *at = node->first; at != NULL; at = at->next)
+        if (at->type != YAML_SCALAR)
+            take_all_named(use, at);
+        else if (at->text.len != 0)
+            take_named(use, at);
+}
+
+bool renderer_find_used(const struct renderer *renderer, const char *folder, struct arena *arena,
                         void (*take)(void *context, const struct stat *used), void *context)
 {
-    static const char separators[] = " \t\r\n[]{},\"'";
-    char text[KUSTOMIZATION_BYTES], *path = NULL;
-    struct stat status;
+    const char *path = join(arena, folder, renderer->file);
+    struct yaml_node *root = NULL;
     struct error err;
-    size_t length = 0;
 
-    if (asprintf(&path, "%s/%s", folder, renderer->file) >= 0 &&
-        file_read(path, text, sizeof text - 1, &length, &err) < 0)
-        length = 0; /* who renders it says why */
-    free(path);
-    text[length] = '\0';
-    for (char *word = text; *word != '\0'; word += strspn(word, separators)) {
-        size_t bytes = strcspn(word, separators);
-        if (asprintf(&path, "%s/%.*s", folder, (int)bytes, word) < 0)
-            return;
-        if (bytes != 0 && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-            take(context, &status);
-        free(path);
-        word += bytes;
-    }
+    if (path == NULL || yaml_load(&root, path, arena, &err) < 0)
+        return false;
+    take_all_named(&(struct naming){folder, take, context}, root);
+    return true;
 }
 
 /* ---- programs ---- */
@@ -107,22 +139,37 @@ static int start(char *words[], const struct rendering *rendering, FILE *complai
     return code;
 }
 
-/* The first line with "Error: ", without that; or the first line at all. */
+/* What they say: "Error: " and what follows up to an empty line, as one line; helm's reason is in
+ * the lines that follow. Without such a line, the first that is no warning. */
 static int complain(const struct rendering *rendering, FILE *complaints, struct error *err)
 {
-    char line[COMPLAINT_BYTES], first[COMPLAINT_BYTES] = "it has failed";
-    const char *found = NULL;
+    char text[COMPLAINT_BYTES] = "", *line = NULL;
+    size_t line_bytes = 0, used = 0;
+    bool is_error = false;
 
     rewind(complaints);
-    for (bool is_first = true; found == NULL && fgets(line, sizeof line, complaints) != NULL;
-         is_first = false) {
-        line[strcspn(line, "\n")] = '\0';
-        found = strstr(line, "rror: ");
-        if (is_first)
-            memcpy(first, line, sizeof first);
+    while (getline(&line, &line_bytes, complaints) > 0) {
+        const char *error = is_error ? NULL : strstr(line, "rror: ");
+        const char *said = error != NULL ? error + strlen("rror: ") : line;
+        size_t bytes = strcspn(said += strspn(said, " \t"), "\r\n");
+        while (bytes != 0 && said[bytes - 1] == ' ')
+            bytes--;
+        if (error == NULL && is_error && bytes == 0)
+            break;
+        if (error == NULL && !is_error && (used != 0 || bytes == 0 || line[0] == '#'))
+            continue;
+        used = error != NULL ? 0 : used;
+        is_error = is_error || error != NULL;
+        if (used != 0 && used + 1 < sizeof text)
+            text[used++] = ' ';
+        bytes = bytes < sizeof text - 1 - used ? bytes : sizeof text - 1 - used;
+        memcpy(text + used, said, bytes);
+        used += bytes;
+        text[used] = '\0';
     }
+    free(line);
     return error_set(err, ERROR_INVALID, "%s: %s", rendering->command,
-                     found == NULL ? first : found + strlen("rror: "));
+                     used == 0 ? "it has failed" : text);
 }
 
 /* Runs the program, and waits for it. */

@@ -40,10 +40,13 @@ const struct renderer *renderer_of(const char *folder);
 /* Whether the folders in it are part of it, as those of a chart. */
 bool renderer_has_folders(const struct renderer *renderer);
 
-/* Calls back for each folder that the kustomization's file names: it uses those that are
- * kustomizations. */
-void renderer_find_used(const struct renderer *renderer, const char *folder,
+/* Calls back for each file that the kustomization's file names, and for each folder in resources,
+ * bases and components: it uses those that are kustomizations. False: its file cannot be read. */
+bool renderer_find_used(const struct renderer *renderer, const char *folder, struct arena *arena,
                         void (*take)(void *context, const struct stat *used), void *context);
+
+/* Whether a file of that name makes a folder one. */
+bool renderer_is_file(const char *name);
 
 /* ns: of the objects; empty: not given. 0: there is nothing to render: only others use it.
  * Ownership: rendering_dispose, also after an error. Errors: ERROR_NOT_FOUND: no such program;
