@@ -6,6 +6,7 @@
 
 enum {
     READING_BYTES_MAX = 256 << 20,
+    EVENT_BYTES_MAX = 128 << 20,
     POD_BYTES_MAX = 512 << 20,
     ANSWER_BYTES_MAX = 1 << 30,
 };
@@ -32,6 +33,7 @@ struct why *why_new(const struct why_question *question)
         return NULL;
     why->question = question;
     arena_init(&why->reading, READING_BYTES_MAX);
+    arena_init(&why->event_texts, EVENT_BYTES_MAX);
     arena_init(&why->texts, ANSWER_BYTES_MAX);
     return why;
 }
@@ -41,6 +43,7 @@ void why_free(struct why *why)
     if (why == NULL)
         return;
     arena_dispose(&why->reading);
+    arena_dispose(&why->event_texts);
     arena_dispose(&why->texts);
     free(why);
 }
@@ -125,7 +128,7 @@ static int take_text(void *context, const struct source_text *text, const struct
     (void)err;
     if (kind_of_any(slice_of(type->api_version), slice_of(type->kind)) != KIND_EVENT)
         return 0;
-    why->has_no_memory = !why_take_event(why, text->text) || why->has_no_memory;
+    why_take_event(why, text->text);
     return 1;
 }
 
@@ -139,6 +142,7 @@ struct inquiry_wish why_wish(struct why *why)
                  1U << KIND_VOLUME_ATTRIBUTES_CLASS | 1U << KIND_POD_DISRUPTION_BUDGET |
                  1U << KIND_VOLUME_ATTACHMENT | 1U << KIND_STORAGE_CAPACITY |
                  (question->is_all ? 0 : 1U << KIND_EVENT), /* there may be many */
+        .optional = 1U << KIND_EVENT,
         .everywhere = 1U << KIND_STORAGE_CAPACITY, /* they are in the namespaces of drivers */
         .ns = question->is_all ? question->ns
                                : operands_namespace(question->operands, question->count),

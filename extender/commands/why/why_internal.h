@@ -24,7 +24,7 @@ struct why_mounts {
 
 /* An Event of a pod or claim. */
 struct why_event {
-    struct slice kind, ns, name, uid; /* of the object */
+    struct slice api_version, kind, ns, name, uid; /* of the object */
     struct slice type, reason, message;
     struct slice last; /* when it was seen last; empty: not known */
     int64_t count;     /* how often; 0: not known */
@@ -159,6 +159,7 @@ struct why {
     struct why_mounts *mounts;
     struct pull_items events; /* struct why_event: warnings of pods and claims */
     bool has_events;          /* the input has Events */
+    struct arena event_texts; /* of these; when it is full, the others are not kept */
     bool has_no_memory;
     struct arena reading; /* of what is read */
 
@@ -195,8 +196,8 @@ bool why_asks_namespace(const struct why *why, struct slice ns);
 
 /* ---- why_events.c ---- */
 
-/* Keeps the Event, if it may matter. False: no memory. */
-bool why_take_event(struct why *why, struct slice text);
+/* Keeps the Event, if it may matter, and there is room. */
+void why_take_event(struct why *why, struct slice text);
 
 /* After all are taken. */
 void why_sort_events(struct why *why);
