@@ -208,7 +208,7 @@ int inquiry_open(struct inquiry *inquiry, const struct inquiry_origin *origin, s
         return err->code;
     if (inquiry->kubeconfig != NULL && inquiry->kubeconfig->ns != NULL)
         inquiry->default_ns = inquiry->kubeconfig->ns;
-    inquiry->workloads = workloads_new(inquiry->kubeconfig);
+    inquiry->workloads = workloads_new(inquiry->kubeconfig, &inquiry->report.listed);
     return inquiry->workloads == NULL ? error_no_memory(err) : 0;
 }
 

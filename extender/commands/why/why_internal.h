@@ -35,6 +35,8 @@ struct why_owner {
     const struct operand *operand;
     size_t pods, waiting;      /* that have not ended; of these, those that wait */
     struct pull_items undoers; /* struct slice: who would undo what is changed there */
+    struct slice state;        /* of one without pods, or of a node that is lost; or empty */
+    struct advice_list helps;
     bool exists;
 };
 
@@ -123,11 +125,12 @@ struct why_pod {
     const struct why_event *events[WHY_EVENTS_SHOWN_MAX]; /* that say more; the last one first */
     size_t event_count;
     struct why_left left;
-    bool is_complete;    /* the input has all that causes are found by */
-    bool are_apart;      /* two of its volumes have no node in common */
-    bool is_hopeless;    /* a claim can never be its own: nothing else of it matters */
-    bool has_failed;     /* there was no memory */
-    struct arena *texts; /* of all that is above, and of causes */
+    struct advice_list looks; /* of one without a cause: what says more */
+    bool is_complete;         /* the input has all that causes are found by */
+    bool are_apart;           /* two of its volumes have no node in common */
+    bool is_hopeless;         /* a claim can never be its own: nothing else of it matters */
+    bool has_failed;          /* there was no memory */
+    struct arena *texts;      /* of all that is above, and of causes */
 
     /* Only while causes are looked for: */
     struct why_shared *shared;
@@ -147,6 +150,7 @@ struct why_notes {
     bool lacks_labels;           /* of nodes, which a volume's nodeAffinity reads */
     bool names_attributes_class; /* a claim names a VolumeAttributesClass */
     bool has_scheduling;         /* a pod without a node */
+    bool has_csi;                /* a volume of a CSI driver, or of one that is not known */
     bool has_starting;           /* a pod whose volumes may not be mounted yet */
     bool lacks_capacities;       /* a pod that waits for a node needs a new volume, of a driver
                                     with CSIStorageCapacities, and there are none */
