@@ -120,6 +120,27 @@ bool autoscaler_details_read(struct slice text, struct arena *arena, struct auto
     return details_read(text, KIND_AUTOSCALER, arena, out) && is_int32(out->least);
 }
 
+#define EVENT_NAME(key_, member_) PULL_FIELD(key_, PULL_NAME, event_details, member_)
+static const struct pull_field event_fields[] = {
+    PULL_IN("metadata", EVENT_NAME("creationTimestamp", created)),
+    PULL_IN("involvedObject", EVENT_NAME("apiVersion", api_version), EVENT_NAME("kind", kind),
+            EVENT_NAME("namespace", ns), EVENT_NAME("name", name), EVENT_NAME("uid", uid)),
+    PULL_IN("series", EVENT_NAME("lastObservedTime", last_observed),
+            PULL_FIELD("count", PULL_INTEGER, event_details, series_count)),
+    EVENT_NAME("type", type),
+    PULL_FIELD("reason", PULL_BOUNDED, event_details, reason),
+    PULL_FIELD("message", PULL_STRING, event_details, message),
+    EVENT_NAME("eventTime", event_time),
+    EVENT_NAME("lastTimestamp", last_timestamp),
+    PULL_FIELD("count", PULL_INTEGER, event_details, count),
+};
+
+bool event_details_read(struct slice text, struct arena *arena, struct event_details *out)
+{
+    *out = (struct event_details){.count = 0};
+    return pull_fields_of(text, event_fields, PULL_FIELD_COUNT(event_fields), arena, out);
+}
+
 struct autoscaler_list {
     struct slice rest; /* metadata.continue */
     struct pull_items items;

@@ -151,6 +151,14 @@ struct autoscaler_details {
     struct owner controller;          /* what manages it; no name: nothing */
 };
 
+/* Of an Event. Each writer of Events fills in other times. */
+struct event_details {
+    struct slice api_version, kind, ns, name, uid; /* of the object that it is about */
+    struct slice type, reason, message;            /* of any characters */
+    struct slice created, event_time, last_timestamp, last_observed;
+    int64_t count, series_count;
+};
+
 /* The fields that are read here of a kind. */
 struct pull_table details_table(enum kind kind);
 
@@ -174,6 +182,7 @@ DETAILS_READER(csi_node, KIND_CSI_NODE, .drivers = {0})
 DETAILS_READER(csi_driver, KIND_CSI_DRIVER, .is_required = false)
 
 bool workload_details_read(struct slice text, struct arena *arena, struct workload_details *out);
+bool event_details_read(struct slice text, struct arena *arena, struct event_details *out);
 bool autoscaler_details_read(struct slice text, struct arena *arena,
                              struct autoscaler_details *out);
 

@@ -29,7 +29,9 @@ static const char *find_comment(const char *line)
 
     for (const char *at = line; *at != '\0'; at++) {
         bool begins = at == line || strchr(" \t[{,:", at[-1]) != NULL;
-        if (quote == '"' && *at == '\\' && at[1] != '\0')
+        bool is_escape = quote == '"' ? *at == '\\' && at[1] != '\0'
+                                      : quote == '\'' && *at == '\'' && at[1] == '\'';
+        if (is_escape)
             at++;
         else if (quote != '\0')
             quote = *at == quote ? '\0' : quote;

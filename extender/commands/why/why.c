@@ -7,7 +7,7 @@
 
 enum {
     READING_BYTES_MAX = 256 << 20,
-    EVENT_BYTES_MAX = 128 << 20,
+    EVENTS_BYTES_MAX = 128 << 20,
     POD_BYTES_MAX = 512 << 20,
     ANSWER_BYTES_MAX = 1 << 30,
 };
@@ -34,7 +34,7 @@ struct why *why_new(const struct why_question *question)
         return NULL;
     why->question = question;
     arena_init(&why->reading, READING_BYTES_MAX);
-    arena_init(&why->event_texts, EVENT_BYTES_MAX);
+    arena_init(&why->event_texts, EVENTS_BYTES_MAX);
     arena_init(&why->texts, ANSWER_BYTES_MAX);
     return why;
 }

@@ -3,43 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/json/pull_fields.h"
-#include "config/base/scope.h"
+#include "cache/objects/details.h"
 #include "extender/commands/why/why_internal.h"
 
 enum {
     MESSAGE_BYTES_MAX = 1024, /* more than that is no Event of an API server */
     MESSAGE_BYTES_MIN = 16,   /* to be compared */
-};
-
-#define NAME(key_, member_) PULL_FIELD(key_, PULL_NAME, why_event, member_)
-#define TEXT(key_, member_) PULL_FIELD(key_, PULL_STRING, why_event, member_)
-
-/* Each writer of Events fills in other times. */
-struct times {
-    struct slice created, event, last, series;
-    int64_t series_count;
-};
-
-struct event_object {
-    struct why_event event;
-    struct times times;
-};
-_Static_assert(offsetof(struct event_object, event) == 0, "the rows of both are of one struct");
-
-#define TIME(key_, member_)  PULL_FIELD(key_, PULL_NAME, event_object, times.member_)
-#define COUNT(key_, member_) PULL_FIELD(key_, PULL_INTEGER, event_object, member_)
-static const struct pull_field event_fields[] = {
-    PULL_IN("metadata", TIME("creationTimestamp", created)),
-    PULL_IN("involvedObject", NAME("apiVersion", api_version), NAME("kind", kind),
-            NAME("namespace", ns), NAME("name", name), NAME("uid", uid)),
-    PULL_IN("series", TIME("lastObservedTime", series), COUNT("count", times.series_count)),
-    NAME("type", type),
-    PULL_FIELD("reason", PULL_BOUNDED, why_event, reason),
-    TEXT("message", message),
-    TIME("eventTime", event),
-    TIME("lastTimestamp", last),
-    COUNT("count", event.count),
+    EVENT_BYTES_MAX = 1 << 20,
 };
 
 static bool is_of_claim(const struct why_event *event)
@@ -49,24 +19,18 @@ static bool is_of_claim(const struct why_event *event)
 
 /* ---- while a cluster is read ---- */
 
-/* Without fractions of a second, as all times are. {NULL, 0}: no memory. */
-static struct slice latest(struct arena *arena, const struct times *times)
+/* When it was seen last, without fractions of a second, as all times are. {NULL, 0}: no memory. */
+static struct slice latest(struct arena *arena, const struct event_details *read)
 {
-    const struct slice all[] = {times->event, times->last, times->series};
-    struct slice out = times->created;
+    const struct slice all[] = {read->event_time, read->last_timestamp, read->last_observed};
+    struct slice out = read->created;
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (slice_compare(all[i], out) > 0)
             out = all[i];
     const char *dot = out.len == 0 ? NULL : memchr(out.ptr, '.', out.len);
-    size_t whole = dot == NULL ? out.len : (size_t)(dot - out.ptr);
-    char *text = arena_alloc(arena, whole + 1);
-    if (text == NULL)
-        return (struct slice){NULL, 0};
-    if (whole != 0)
-        memcpy(text, out.ptr, whole);
-    text[whole] = 'Z';
-    return (struct slice){text, whole + (dot == NULL ? 0 : 1)};
+    return dot == NULL ? arena_copy(arena, out)
+                       : arena_printf(arena, "%.*sZ", (int)(dot - out.ptr), out.ptr);
 }
 
 /* Drivers write several lines. */
@@ -85,47 +49,48 @@ static struct slice in_one_line(struct arena *arena, struct slice message)
     return (struct slice){text, out};
 }
 
-/* False: no room. */
-static bool keep(struct why *why, const struct event_object *read)
+/* Without room, it is left out. */
+static void keep(struct why *why, const struct event_details *read)
 {
-    struct pull_items *items = &why->events;
     struct arena *arena = &why->event_texts;
+    struct pull_items *items = &why->events;
+    struct why_event *grown = arena_grow(arena, items->items, items->count, sizeof *grown);
+    struct why_event event = {.kind = arena_copy(arena, read->kind),
+                              .ns = arena_copy(arena, read->ns),
+                              .name = arena_copy(arena, read->name),
+                              .uid = arena_copy(arena, read->uid),
+                              .reason = arena_copy(arena, read->reason),
+                              .last = latest(arena, read),
+                              .message = in_one_line(arena, read->message),
+                              .count = read->count > read->series_count ? read->count
+                                                                        : read->series_count};
 
-    items->items = arena_grow(arena, items->items, items->count, sizeof(struct why_event));
-    if (items->items == NULL)
-        return false;
-    struct why_event *event = (struct why_event *)items->items + items->count;
-    *event = read->event;
-    struct slice *const texts[] = {&event->kind, &event->ns,   &event->name,
-                                   &event->uid,  &event->type, &event->reason};
-    bool is_whole = true;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        *texts[i] = arena_copy(arena, *texts[i]);
-        is_whole = is_whole && texts[i]->ptr != NULL;
-    }
-    event->last = latest(arena, &read->times);
-    event->message = in_one_line(arena, read->event.message);
-    if (event->count < read->times.series_count)
-        event->count = read->times.series_count;
-    is_whole = is_whole && event->last.ptr != NULL && event->message.ptr != NULL;
-    items->count += is_whole ? 1 : 0;
-    return is_whole;
+    if (grown == NULL)
+        return;
+    items->items = grown;
+    if (event.kind.ptr == NULL || event.ns.ptr == NULL || event.name.ptr == NULL ||
+        event.uid.ptr == NULL || event.reason.ptr == NULL || event.last.ptr == NULL ||
+        event.message.ptr == NULL)
+        return;
+    grown[items->count++] = event;
 }
 
 void why_take_event(struct why *why, struct slice text)
 {
-    struct event_object read = {.event = {.count = 0}};
-    SCOPED_ARENA(arena, 1 << 20);
+    struct event_details read;
+    struct arena arena;
 
-    why->has_events = why->has_events || !why->question->is_all;
-    if (!pull_fields_of(text, event_fields, PULL_FIELD_COUNT(event_fields), &arena, &read))
-        return;
-    bool is_of_pod = slice_equal(read.event.kind, slice_of(kind_text(KIND_POD)));
-    if (slice_equal(read.event.type, SLICE("Normal")) || !(is_of_pod || is_of_claim(&read.event)) ||
-        api_group_of(read.event.api_version).len != 0 || why->question->is_all ||
-        !why_asks_namespace(why, read.event.ns))
-        return;
-    (void)keep(why, &read);
+    if (why->question->is_all)
+        return; /* as of a live cluster */
+    why->has_events = true;
+    arena_init(&arena, EVENT_BYTES_MAX);
+    bool is_read = event_details_read(text, &arena, &read);
+    bool is_about = is_read && (slice_equal(read.kind, slice_of(kind_text(KIND_POD))) ||
+                                slice_equal(read.kind, slice_of(kind_text(KIND_CLAIM))));
+    if (is_about && !slice_equal(read.type, SLICE("Normal")) &&
+        api_group_of(read.api_version).len == 0 && why_asks_namespace(why, read.ns))
+        keep(why, &read);
+    arena_dispose(&arena);
 }
 
 /* ---- the answer ---- */

@@ -24,8 +24,8 @@ struct why_mounts {
 
 /* An Event of a pod or claim. */
 struct why_event {
-    struct slice api_version, kind, ns, name, uid; /* of the object */
-    struct slice type, reason, message;
+    struct slice kind, ns, name, uid; /* of the object */
+    struct slice reason, message;
     struct slice last; /* when it was seen last; empty: not known */
     int64_t count;     /* how often; 0: not known */
 };
