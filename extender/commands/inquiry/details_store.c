@@ -29,8 +29,8 @@ struct kept {
 struct whereabouts {
     uint64_t file : 20; /* as in struct kept */
     uint64_t offset : 44;
+    uint64_t hash; /* of its key: no other object has the same */
     uint32_t length;
-    uint32_t hash; /* of its key */
 };
 
 struct details_store {
@@ -101,6 +101,11 @@ static struct slice key_of(struct details_store *store, enum kind kind, struct s
     buf_put(&store->key, SLICE("/"));
     buf_put(&store->key, name);
     return store->key.failed ? (struct slice){NULL, 0} : buf_slice(&store->key);
+}
+
+static uint64_t hash_of(struct slice key)
+{
+    return (uint64_t)table_hash(key, 0) << 32 | table_hash(key, 1);
 }
 
 /* ---- texts ---- */
@@ -199,7 +204,7 @@ static bool note_place(struct details_store *store, const struct source_text *te
         .file = store->file_count & (FILES_MAX - 1),
         .offset = text->offset & (OFFSET_MAX - 1),
         .length = (uint32_t)text->text.len,
-        .hash = table_hash(key, 0),
+        .hash = hash_of(key),
     };
     store->is_sorted = false;
     return true;
@@ -233,7 +238,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The number of places with a smaller hash; or also with that one. */
-static size_t count_below(struct details_store *store, uint32_t hash, bool is_inclusive)
+static size_t count_below(struct details_store *store, uint64_t hash, bool is_inclusive)
 {
     size_t low = 0, high = store->place_count;
 
@@ -242,7 +247,7 @@ static size_t count_below(struct details_store *store, uint32_t hash, bool is_in
     store->is_sorted = true;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        uint32_t other = store->places[middle].hash;
+        uint64_t other = store->places[middle].hash;
         if (other < hash || (is_inclusive && other == hash))
             low = middle + 1;
         else
@@ -311,7 +316,7 @@ struct slice details_store_find(struct details_store *store, enum kind kind, str
     if (key.ptr == NULL)
         return text;
     const struct kept *kept = find_kept(store, key);
-    uint32_t hash = table_hash(key, 0);
+    uint64_t hash = hash_of(key);
     size_t first = count_below(store, hash, false), last = count_below(store, hash, true);
     if (last > first && (kept == NULL || kept->file < store->places[last - 1].file)) {
         size_t file = store->places[last - 1].file;
