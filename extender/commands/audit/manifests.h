@@ -8,10 +8,9 @@
  *     struct manifests manifests;
  *     manifests_init(&manifests, &inventory, &report);
  *     int rc = manifests_read(&manifests, "deploy", err);
+ *     manifests_end(&manifests);
  *     if (rc == 0)
- *         rc = manifests_end(&manifests, err); // then the report is printed
- *     if (rc == 0)
- *         rc = manifests_are_whole(&manifests, err);
+ *         rc = manifests_are_whole(&manifests, err); // when the report is printed
  *
  * Threads: one.
  */

@@ -4,9 +4,11 @@
  * knows its authority (caBundle). The first one is shown at once.
  *
  *     struct keeper keeper = {.ns = "claimguard"};
- *     int rc = keeper_round(&keeper, &api, now_ms() / 1000, err);
- *     if (rc == KEEPER_SHOW)
- *         show(keeper.shown.crt, keeper.shown.key, keeper.shown.clients);
+ *     struct api api;
+ *     api_open_on(&api, requests);
+ *     if (keeper_round(&keeper, &api, now_ms() / 1000, err) == KEEPER_SHOW)
+ *         puts(keeper.shown.crt); // and the others
+ *     api_close(&api);
  *     keeper_wipe(&keeper);
  *
  * Threads: one. No clock.

@@ -214,7 +214,7 @@ static int refresh_leaf(struct certificates *certificates, enum certificate whic
 
 /* ---- what cannot be used ---- */
 
-/* Removes a pair that certificates_refresh would refuse; then it is made anew. */
+/* Removes a pair that certificates_refresh would refuse; then it is made again. */
 static void drop_unusable(struct certificate_entry *entry, const struct pem_pair *authority)
 {
     const struct pem_pair *pair = &entry->pair;
