@@ -259,6 +259,10 @@ struct slice in_tree_driver(struct slice plugin);
  */
 const char *in_tree_source(struct slice plugin);
 
+/* The label of a node's zone to which kube-scheduler translates the zones of such a volume, where
+ * the plug-in is migrated; empty: it does not. */
+struct slice in_tree_zone_key(struct slice plugin);
+
 /* The text by which a pod waits for the volumes that a claim of these classes could be bound to;
  * {NULL, 0}: no memory. */
 struct slice volume_offer(struct slice storage_class, struct slice attributes_class,

@@ -82,8 +82,8 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
                            "if the machine is off, taint it again: claimguard who says how", NULL},
     [ADVICE_KEEP_VOLUME] =
         {"keep-volume",
-         "the claim is being deleted, a pod still has it, and the volume's reclaim policy is not "
-         "Retain",
+         "the claim is being deleted and a pod still has it, or the volume is being deleted, and "
+         "its reclaim policy is not Retain",
          "kubectl patch pv <name> -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'",
          NULL, "when the volume is bound to a claim again, and its data may go with that",
          "kubectl patch pv <name> -p "
@@ -136,7 +136,7 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
                          .command = "kubectl describe node <name>"},
     [ADVICE_SEE_DRIVERS] = {.name = "see-drivers",
                             .needs = "nodes lack the CSI driver of a volume",
-                            .command = "kubectl get csinodes -o yaml"},
+                            .command = "kubectl get pods -A --field-selector spec.nodeName=<name>"},
     [ADVICE_SEE_ATTACHMENT] = {.name = "see-attachment",
                                .needs = "the volume is attached where no pod holds the claim",
                                .command = "kubectl describe volumeattachment <name>"},

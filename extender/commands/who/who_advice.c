@@ -239,7 +239,7 @@ static void advise_volume(struct advice_list *advice, const struct who_claim *cl
 /* A pod that has ended keeps the claim, as long as it has a node (pvc-protection). */
 static void advise_finished(struct advice_list *advice, const struct who_claim *claim)
 {
-    size_t shown = 0;
+    size_t shown = claim->claim->is_deleting ? 0 : ADVISED_HOLDERS_MAX;
 
     for (size_t i = 0; i < claim->finished_count && shown < ADVISED_HOLDERS_MAX; i++) {
         const struct pod *pod = claim->finished[i];

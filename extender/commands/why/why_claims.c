@@ -229,12 +229,18 @@ void why_volume_missing(struct why_pod *pod, const struct why_claim *claim)
 
 void why_volume_deleting(struct why_pod *pod, const struct why_claim *claim)
 {
+    bool is_late = pod->stage != WHY_RUNNING && who_is_attachable(&claim->who);
     if (claim->volume_details->deletion_timestamp.len == 0)
         return;
-    why_add(pod, WHY_LATER, why_volume_reference(claim),
-            "volume %.*s of claim %.*s/%.*s is being deleted: it goes when the claim does",
-            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim));
-    help_by_finalizers(pod, &claim->volume_details->finalizers, "volume");
+    why_add(pod, is_late && pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_LATER,
+            why_volume_reference(claim),
+            "volume %.*s of claim %.*s/%.*s is being deleted: it goes when the claim does%s",
+            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+            is_late ? ", and is attached to no node any more" : "");
+    why_help_all(pod, who_deletion(&claim->who, pod->texts));
+    why_help(pod,
+             "delete the claim, and create the PersistentVolume for its storage, and the claim "
+             "again: a deletion cannot be undone");
 }
 
 /* ---- a claim that is not bound ---- */

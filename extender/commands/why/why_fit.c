@@ -173,7 +173,7 @@ static bool has_labels(struct slice wanted, struct slice labels)
     return true;
 }
 
-static bool is_wanted(const struct why_pod *pod, const struct why_node *node)
+bool why_is_wanted(const struct why_pod *pod, const struct why_node *node)
 {
     const struct pod_details *details = &pod->who.details;
 
@@ -191,7 +191,7 @@ void why_not_wanted(struct why_pod *pod)
     if (rejected == NULL)
         return;
     for (size_t n = 0; n < pod->node_count; n++)
-        rejected[n] = pod->nodes[n].out_by == NULL && !is_wanted(pod, &pod->nodes[n]);
+        rejected[n] = pod->nodes[n].out_by == NULL && !why_is_wanted(pod, &pod->nodes[n]);
     struct slice names = why_node_names(pod, rejected, true);
     if (why_add_nodes(pod, WHY_NARROWS, rejected, why_pod_reference(pod),
                       "its nodeSelector or nodeAffinity, of the nodes that can have its volumes, "

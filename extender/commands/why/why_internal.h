@@ -79,7 +79,8 @@ struct why_claim {
     const struct resource *class;                /* its StorageClass; NULL: none that is known */
     struct storage_class_details class_details;
     bool is_bound; /* it names a volume */
-    bool *fits;    /* by node: its volume can be used there; NULL: on each */
+    struct volume_terms terms;
+    bool *fits; /* by node: its volume can be used there; NULL: on each */
 };
 
 /* A cause, and what would help. */
@@ -125,6 +126,7 @@ struct why_pod {
     struct why_left left;
     bool is_complete;    /* the input has all that causes are found by */
     bool are_apart;      /* two of its volumes have no node in common */
+    bool lacks_driver;   /* it was said that nodes lack the driver of its volume */
     bool is_hopeless;    /* a claim can never be its own: nothing else of it matters */
     bool has_failed;     /* there was no memory */
     struct arena *texts; /* of all that is above, and of causes */
@@ -243,6 +245,12 @@ struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool w
 
 /* A flag for each node, all false; NULL: no memory. */
 bool *why_flags(struct why_pod *pod);
+
+/* The driver is not registered on these nodes: what would help. */
+void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes);
+
+/* Whether the pod's nodeSelector and nodeAffinity allow the node, or its labels are not known. */
+bool why_is_wanted(const struct why_pod *pod, const struct why_node *node);
 
 /* References to what causes are about. */
 struct object_reference why_claim_reference(const struct why_claim *claim);

@@ -114,27 +114,83 @@ void why_help_room(struct why_pod *pod)
     }
 }
 
-/* A node without the driver lacks the labels that the driver sets when it registers. */
-static void help_by_driver(struct why_pod *pod, const struct why_claim *claim, const bool *rejected)
+/* The terms that count on one of the nodes, of a migrated plug-in if there is one. */
+static const struct pull_items *shown_terms(const struct why_pod *pod,
+                                            const struct why_claim *claim)
+{
+    const struct pull_items *terms = &claim->terms.own;
+
+    for (size_t n = 0; n < pod->node_count && terms == &claim->terms.own; n++)
+        terms = volume_terms_on(&claim->terms, pod->nodes[n].node);
+    return terms;
+}
+
+/* Whether the node lacks the label of the volume's first requirement, which is the driver's own,
+ * and the driver, which sets it when it registers. */
+static bool lacks_label_of(const struct why_node *node, struct slice driver,
+                           const struct pull_items *terms)
+{
+    static const char *const of_kubernetes[] = {"kubernetes.io/",
+                                                "failure-domain.beta.kubernetes.io/"};
+    const struct node_term *first = terms->items;
+    const struct node_requirement *expressions = first->expressions.items;
+    struct slice value;
+
+    if (first->expressions.count == 0)
+        return false;
+    for (size_t i = 0; i < sizeof of_kubernetes / sizeof *of_kubernetes; i++)
+        if (slice_has(expressions->key, slice_of(of_kubernetes[i])))
+            return false;
+    return !labels_find(node->labels, expressions->key, &value) && node->placed->knows_drivers &&
+           placed_node_driver(node->placed, driver) == NULL;
+}
+
+void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes)
+{
+    size_t n = 0;
+
+    if (why_knows(pod, KIND_CSI_NODE) && driver.len != 0 &&
+        cluster_count_driver_nodes(&pod->inquiry->cluster, driver) == 0) {
+        why_help(pod, "install driver %.*s, which is on no node", SLICE_ARG(driver));
+        return;
+    }
+    while (n < pod->node_count && !nodes[n])
+        n++;
+    why_help(pod,
+             "does a pod of the driver's DaemonSet run there? This lists the pods of the node");
+    why_command(pod, ADVICE_SEE_DRIVERS,
+                &(const struct advice_words){.name = n == pod->node_count ? SLICE("")
+                                                                          : pod->nodes[n].name});
+}
+
+/* Whether a node that the volume and the pod allow is left. */
+static bool has_node(const struct why_pod *pod, const bool *rejected)
+{
+    for (size_t n = 0; n < pod->node_count; n++)
+        if (!rejected[n] && why_is_wanted(pod, &pod->nodes[n]))
+            return true;
+    return false;
+}
+
+/* Whether nodes lack the label because they lack the driver: the help is that, then. */
+static bool help_by_driver(struct why_pod *pod, const struct why_claim *claim, const bool *rejected)
 {
     struct slice driver = claim->volume == NULL ? SLICE("") : volume_driver(claim->volume);
-    const struct node_term *terms = claim->volume_details->terms.items;
-    bool *lacking = driver.len == 0 || pod->stage != WHY_SCHEDULING ? NULL : why_flags(pod);
+    const struct pull_items *terms = shown_terms(pod, claim);
+    bool is_asked = driver.len != 0 && pod->stage == WHY_SCHEDULING && terms->count != 0 &&
+                    !has_node(pod, rejected);
+    bool *lacking = is_asked ? why_flags(pod) : NULL;
 
-    for (size_t n = 0; lacking != NULL && n < pod->node_count; n++) {
-        const struct node_requirement *first = terms->expressions.items;
-        struct slice value;
-        lacking[n] = rejected[n] && terms->expressions.count != 0 &&
-                     slice_has(first->key, SLICE("csi")) &&
-                     !labels_find(pod->nodes[n].labels, first->key, &value) &&
-                     pod->nodes[n].placed->knows_drivers &&
-                     placed_node_driver(pod->nodes[n].placed, driver) == NULL;
-    }
+    for (size_t n = 0; lacking != NULL && n < pod->node_count; n++)
+        lacking[n] = rejected[n] && lacks_label_of(&pod->nodes[n], driver, terms);
     if (lacking == NULL || why_count_nodes(pod, lacking, true) == 0)
-        return;
+        return false;
     struct slice names = why_node_names(pod, lacking, true);
-    why_help(pod, "driver %.*s sets that label, and is not registered on %.*s: get it there first",
-             SLICE_ARG(driver), SLICE_ARG(names));
+    why_help(pod, "driver %.*s sets that label, and is not registered on %.*s", SLICE_ARG(driver),
+             SLICE_ARG(names));
+    why_help_driver(pod, driver, lacking);
+    pod->lacks_driver = true;
+    return true;
 }
 
 void why_affinity(struct why_pod *pod, const struct why_claim *claim)
@@ -142,7 +198,7 @@ void why_affinity(struct why_pod *pod, const struct why_claim *claim)
     if (claim->fits == NULL)
         return;
     bool *rejected = why_flags(pod);
-    struct slice terms = node_terms_text(&claim->volume_details->terms, pod->arena);
+    struct slice terms = node_terms_text(shown_terms(pod, claim), pod->arena);
 
     if (rejected == NULL || terms.ptr == NULL) {
         pod->has_failed = true;
@@ -157,9 +213,8 @@ void why_affinity(struct why_pod *pod, const struct why_claim *claim)
                        why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)) ||
         pod->are_apart)
         return;
-    if (why_count_nodes(pod, rejected, false) == 0)
-        help_by_driver(pod, claim, rejected);
-    help_by_nodes(pod, claim->fits, terms);
+    if (!help_by_driver(pod, claim, rejected))
+        help_by_nodes(pod, claim->fits, terms);
 }
 
 /* ---- two volumes ---- */

@@ -249,6 +249,17 @@ void why_elsewhere(struct why_pod *pod)
             why_help_all(pod, who_freed_by(&pod->claims[i].who, false, pod->texts));
 }
 
+/* Whether the class of a claim would make a volume on one of the nodes: only then a driver is
+ * missing there. */
+static bool is_news(const struct why_pod *pod, const bool *rejected)
+{
+    for (size_t i = 0; i < pod->node_count; i++)
+        if (rejected[i] && (pod->nodes[i].out_by == NULL ||
+                            strcmp(pod->nodes[i].out_by, "StorageClassTopology") != 0))
+            return true;
+    return false;
+}
+
 void why_not_registered(struct why_pod *pod)
 {
     struct verdict verdict;
@@ -256,7 +267,8 @@ void why_not_registered(struct why_pod *pod)
     const bool *rejected = reject_by(pod, &csi_volumes, &verdict, &reason);
     struct object_reference reference = why_pod_reference(pod);
 
-    if (rejected == NULL || !why_knows(pod, KIND_CSI_NODE))
+    if (rejected == NULL || pod->lacks_driver || !why_knows(pod, KIND_CSI_NODE) ||
+        !is_news(pod, rejected))
         return;
     struct slice names = why_node_names(pod, rejected, true);
     for (size_t i = verdict.awaited_count; i-- > 0;)
@@ -266,8 +278,7 @@ void why_not_registered(struct why_pod *pod)
     if (!why_add_nodes(pod, effect_of(pod, &csi_volumes, WHY_NARROWS), rejected, reference,
                        "%.*s (%.*s)", SLICE_ARG(reason), SLICE_ARG(names)))
         return;
-    why_help(pod, "does the driver's DaemonSet run there? This lists the drivers of each node");
-    why_command(pod, ADVICE_SEE_DRIVERS, &(const struct advice_words){.count = {"", 0}});
+    why_help_driver(pod, reference.kind == KIND_CSI_DRIVER ? reference.name : SLICE(""), rejected);
 }
 
 /* ---- what no other cause says ---- */
