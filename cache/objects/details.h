@@ -113,7 +113,8 @@ struct volume_limit {
 /* A driver of a CSINode. */
 struct driver_limit {
     struct slice name;
-    struct volume_limit volumes; /* how many the node can have */
+    struct volume_limit volumes;     /* how many the node can have */
+    struct pull_items topology_keys; /* struct slice */
 };
 
 struct csi_driver_details {

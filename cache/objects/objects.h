@@ -107,6 +107,8 @@ enum access_mode {
     ACCESS_READ_WRITE_ONCE_POD = 8,
     ACCESS_OTHER = 16,
 };
+enum { ACCESS_MODES = 4 };
+extern const char *const access_mode_texts[ACCESS_MODES]; /* in the order of the bits */
 
 /* Kinds with few objects are stored as strings, with the indexes below. */
 enum { RESOURCE_ATTRIBUTES = 9 };

@@ -5,19 +5,14 @@
 
 /* ---- values ---- */
 
-static enum access_mode access_mode_of(struct slice text)
-{
-    static const struct {
-        const char *text;
-        enum access_mode mode;
-    } rows[] = {{"ReadWriteOnce", ACCESS_READ_WRITE_ONCE},
-                {"ReadOnlyMany", ACCESS_READ_ONLY_MANY},
-                {"ReadWriteMany", ACCESS_READ_WRITE_MANY},
-                {"ReadWriteOncePod", ACCESS_READ_WRITE_ONCE_POD}};
+const char *const access_mode_texts[ACCESS_MODES] = {"ReadWriteOnce", "ReadOnlyMany",
+                                                     "ReadWriteMany", "ReadWriteOncePod"};
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (slice_equal(text, slice_of(rows[i].text)))
-            return rows[i].mode;
+static unsigned access_mode_of(struct slice text)
+{
+    for (unsigned i = 0; i < ACCESS_MODES; i++)
+        if (slice_equal(text, slice_of(access_mode_texts[i])))
+            return 1U << i;
     return ACCESS_OTHER;
 }
 

@@ -98,7 +98,7 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "the claim gets the volume with the data that is on it",
          "the volume keeps its data: with the reclaim policy Retain, delete the claim", NULL},
     [ADVICE_DELETE_LOST_CLAIM] = {"delete-lost-claim",
-                                  "the claim is Lost, and its volume is not there",
+                                  "the claim was bound, and its volume is not there",
                                   "kubectl delete pvc -n <ns> <claim>",
                                   "a new claim is not bound to the old volume, nor to its data",
                                   "create the claim again from its manifest", NULL},

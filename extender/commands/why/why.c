@@ -251,6 +251,44 @@ static bool has_events(const struct why *why, const struct inquiry *inquiry)
 
 /* ---- one pod ---- */
 
+/* What is normal is said only if nothing else is. */
+static void leave_out_normal(struct why_pod *pod)
+{
+    size_t kept = 0;
+
+    if (why_first_cause(pod) == NULL)
+        return;
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (pod->causes[i].effect != WHY_NORMAL)
+            pod->causes[kept++] = pod->causes[i];
+    pod->cause_count = kept;
+}
+
+static bool has_help(const struct why_cause *cause, struct slice text)
+{
+    for (size_t i = 0; i < cause->helps.count; i++)
+        if (slice_equal(cause->helps.items[i].text, text))
+            return true;
+    return false;
+}
+
+/* Leaves out the help that an earlier cause of the same word has, of another claim. */
+static void leave_out_repeated(const struct why_pod *pod, size_t index)
+{
+    struct advice_list *helps = &pod->causes[index].helps;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < helps->count; i++) {
+        bool is_new = true;
+        for (size_t c = 0; c < index && is_new; c++)
+            is_new = strcmp(pod->causes[c].word, pod->causes[index].word) != 0 ||
+                     !has_help(&pod->causes[c], helps->items[i].text);
+        if (is_new)
+            helps->items[kept++] = helps->items[i];
+    }
+    helps->count = kept;
+}
+
 static void find_causes(struct why_pod *pod)
 {
     for (size_t i = 0; i < sizeof causes / sizeof *causes && !pod->is_hopeless; i++) {
@@ -263,8 +301,11 @@ static void find_causes(struct why_pod *pod)
             causes[i].find_of_claim(pod, &pod->claims[c]);
     }
     why_help_room(pod);
-    for (size_t i = 0; i < pod->cause_count; i++)
+    leave_out_normal(pod);
+    for (size_t i = 0; i < pod->cause_count; i++) {
+        leave_out_repeated(pod, i);
         pod->has_failed = pod->has_failed || pod->causes[i].helps.has_failed;
+    }
 }
 
 static int compare_out(const void *a, const void *b)

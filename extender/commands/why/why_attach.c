@@ -1,6 +1,5 @@
 /* Causes: a pod that has its node, and whose volumes do not come there. */
 #include "extender/commands/why/why_internal.h"
-#include "policy/volume.h"
 
 /* ---- a pod on its node ---- */
 

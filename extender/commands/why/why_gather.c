@@ -1,7 +1,6 @@
 /* One pod: what is known of it, of its claims and volumes, and of the nodes; and the causes that
  * the finders add to it. */
 #include "extender/commands/why/why_internal.h"
-#include "policy/volume.h"
 
 /* ---- claims ---- */
 

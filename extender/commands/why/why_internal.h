@@ -7,6 +7,7 @@
 #include "extender/commands/why/why.h"
 #include "extender/commands/why/why_causes.h"
 #include "policy/policy.h"
+#include "policy/volume.h"
 
 enum {
     WHY_CAUSE_WORDS = 40,    /* causes in the table, at most */
@@ -245,6 +246,22 @@ struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool w
 
 /* A flag for each node, all false; NULL: no memory. */
 bool *why_flags(struct why_pod *pod);
+
+/* What stops the volume, which is Available, from being bound to the claim, and what would help. */
+void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
+                     const struct resource *volume, enum misfit misfit);
+
+/* A volume has the data of an earlier claim of this name: how the claim gets it. False: none. */
+bool why_help_earlier(struct why_pod *pod, const struct why_claim *claim);
+
+/* Whether the pod's StatefulSet makes the claim, from volumeClaimTemplates: TEMPLATE-POD. */
+bool why_is_of_template(const struct why_pod *pod, const struct why_claim *claim);
+
+/* Behind "create the claim again": what makes it, as it is; empty: nothing. */
+struct slice why_maker(struct why_pod *pod, const struct why_claim *claim);
+
+/* As a manifest says it: "20Gi"; what is no multiple of a unit is rounded down to Mi. */
+struct slice why_size(int64_t bytes, struct arena *arena);
 
 /* The driver is not registered on these nodes: what would help. */
 void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes);

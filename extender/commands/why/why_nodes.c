@@ -2,7 +2,6 @@
 #include "cache/objects/label_selector.h"
 #include "extender/commands/why/why_internal.h"
 #include "policy/node_volume_limits.h"
-#include "policy/volume.h"
 #include "policy/volume_zone.h"
 
 /* ---- nodeAffinity of a volume ---- */
@@ -347,7 +346,7 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
         .kind = KIND_STORAGE_CLASS, .name = name_slice(claim_storage_class(claim->who.claim))};
 
     if (!pod->has_labels || !claim->who.claim->exists || claim->is_bound ||
-        claim->class_details.topologies.count == 0 ||
+        claim->class_details.topologies.count == 0 || claim->who.details.selected_node.len != 0 ||
         volume_offers_fit(&pod->inquiry->cluster, claim->who.claim))
         return;
     bool *rejected = why_flags(pod);

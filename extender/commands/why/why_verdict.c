@@ -300,18 +300,6 @@ static bool is_blocked(const struct why_pod *pod)
     return false;
 }
 
-/* As a manifest says it: "20Gi"; what is no multiple of a unit is rounded down to Mi. */
-static struct slice size_text(int64_t bytes, struct arena *arena)
-{
-    static const char units[] = "TGM";
-
-    for (int i = 0, shift = 40; i < 3; i++, shift -= 10)
-        if (bytes >= (int64_t)1 << shift && (bytes & (((int64_t)1 << shift) - 1)) == 0)
-            return arena_printf(arena, "%lld%ci", (long long)(bytes >> shift), units[i]);
-    return bytes < 1 << 20 ? arena_printf(arena, "%lld", (long long)bytes)
-                           : arena_printf(arena, "%lldMi", (long long)(bytes >> 20));
-}
-
 /* How much room its class has for the volume: that of the node with the most. */
 static void help_by_storage(struct why_pod *pod, bool is_about_room)
 {
@@ -322,25 +310,27 @@ static void help_by_storage(struct why_pod *pod, bool is_about_room)
         const struct claim_rare *rare = claim_rare_at(placed->claim->rare);
         struct slice class = name_slice(claim_storage_class(placed->claim));
         int64_t most = -1;
-        size_t without = 0;
-        for (size_t n = 0; placed->room != NULL && n < placement->node_count; n++) {
+        bool *without = placed->room == NULL ? NULL : why_flags(pod);
+        for (size_t n = 0; without != NULL && n < placement->node_count; n++) {
             most = placed->room[n] > most ? placed->room[n] : most;
-            without += placed->room[n] < 0 ? 1 : 0;
+            without[n] = placed->room[n] < 0;
         }
-        if (placed->room == NULL || rare == NULL || most >= rare->requested)
+        if (without == NULL || rare == NULL || most >= rare->requested)
             continue;
-        if (without != 0)
+        struct slice names = why_node_names(pod, without, true);
+        if (names.len != 0) {
             why_help(pod,
-                     "no CSIStorageCapacity of StorageClass %.*s is for %zu of the nodes: does its "
-                     "driver run there, and publish them?",
-                     SLICE_ARG(class), without);
-        struct slice asked = size_text(rare->requested, pod->arena);
-        struct slice room = size_text(most, pod->arena);
-        if (most >= 0)
-            why_help(pod,
-                     "claim %.*s/%.*s asks for %.*s, and no node has room for a volume of more "
-                     "than %.*s: ask for less, or add storage",
-                     CLAIM_NAME_ARG(placed->claim), SLICE_ARG(asked), SLICE_ARG(room));
+                     "no CSIStorageCapacity of StorageClass %.*s is for %.*s: see why the "
+                     "controller of its driver publishes none",
+                     SLICE_ARG(class), SLICE_ARG(names));
+            return;
+        }
+        struct slice asked = why_size(rare->requested, pod->arena);
+        struct slice room = why_size(most, pod->arena);
+        why_help(pod,
+                 "claim %.*s/%.*s asks for %.*s, and no node has room for a volume of more "
+                 "than %.*s: ask for less, or add storage",
+                 CLAIM_NAME_ARG(placed->claim), SLICE_ARG(asked), SLICE_ARG(room));
         return;
     }
     if (is_about_room)
