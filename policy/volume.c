@@ -176,14 +176,18 @@ enum misfit volume_misfit(const struct resource *volume, const struct claim *cla
 }
 
 /* Whether the volume is nearer to the claim than the other one: what stops it comes later, or it is
- * larger. */
+ * larger, or its name is first. */
 static bool is_nearer(const struct resource *volume, enum misfit misfit,
                       const struct resource *other, enum misfit of_other)
 {
     if (other == NULL || misfit != of_other)
         return other == NULL || misfit > of_other;
-    return resource_shape_at(volume->shape)->key.capacity >
-           resource_shape_at(other->shape)->key.capacity;
+    int64_t capacity = resource_shape_at(volume->shape)->key.capacity;
+    int64_t of_its = resource_shape_at(other->shape)->key.capacity;
+    char a[PROVISIONED_NAME_BYTES], b[PROVISIONED_NAME_BYTES];
+    return capacity != of_its
+               ? capacity > of_its
+               : slice_compare(resource_name(volume, a), resource_name(other, b)) < 0;
 }
 
 const struct resource *volume_nearest(const struct cluster *cluster, const struct claim *claim,

@@ -152,18 +152,40 @@ struct inquiry_wish why_wish(struct why *why)
 
 /* ---- what the input lacks ---- */
 
-/* Whose absence matters to all answers. */
+/* Whose absence matters to all answers, and to those about volumes that a driver attaches. */
 static const enum kind needed[] = {
     KIND_NODE,       KIND_CLAIM,    KIND_VOLUME,           KIND_STORAGE_CLASS,
     KIND_CSI_DRIVER, KIND_CSI_NODE, KIND_VOLUME_ATTACHMENT};
-enum { NEEDED = sizeof needed / sizeof *needed };
+enum { NEEDED = sizeof needed / sizeof *needed, NEEDED_WITHOUT_DRIVER = 4 };
 
-static bool lacks_kind(const struct inquiry *inquiry, bool names_attributes_class)
+static size_t needed_count(const struct why_notes *notes)
 {
-    for (size_t i = 0; i < NEEDED; i++)
+    return notes->has_driver ? NEEDED : NEEDED_WITHOUT_DRIVER;
+}
+
+static bool lacks_kind(const struct inquiry *inquiry, const struct why_notes *notes)
+{
+    for (size_t i = 0; i < needed_count(notes); i++)
         if (inquiry_gap(inquiry, needed[i]) != NULL)
             return true;
-    return names_attributes_class && inquiry_gap(inquiry, KIND_VOLUME_ATTRIBUTES_CLASS) != NULL;
+    return notes->names_attributes_class &&
+           inquiry_gap(inquiry, KIND_VOLUME_ATTRIBUTES_CLASS) != NULL;
+}
+
+/* Whether a driver, or a plug-in that a driver may have replaced, has to do with the claim, as far
+ * as is known: volumes such as NFS, and classes that make none, have neither. */
+static bool may_have_driver(const struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice provisioner = claim->class == NULL
+                                   ? SLICE("")
+                                   : resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER);
+
+    if (claim->volume != NULL)
+        return volume_driver(claim->volume).len != 0 ||
+               resource_attribute(claim->volume, VOLUME_IN_TREE).len != 0;
+    if (claim->is_bound || claim->class == NULL)
+        return !why_knows(pod, claim->is_bound ? KIND_VOLUME : KIND_STORAGE_CLASS);
+    return !slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner"));
 }
 
 /* Adds what this pod's claims lack to what others do. */
@@ -173,6 +195,7 @@ static void note_claims(struct why_notes *notes, const struct why_pod *pod)
 
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
+        notes->has_driver = notes->has_driver || may_have_driver(pod, claim);
         notes->lacks_labels = notes->lacks_labels ||
                               (pod->node_count != 0 && !pod->has_labels && claim->volume != NULL);
         notes->lacks_pods = notes->lacks_pods || (notes->is_of_namespace && is_scheduling);
@@ -195,15 +218,16 @@ static void note(struct why_notes *notes, struct why_pod *pod, bool has_events)
     bool has_volumes = pod->claim_count != 0 ||
                        (pod->object.mounts != NULL && mounts_have_inline(pod->object.mounts));
 
+    own.has_driver = pod->object.mounts != NULL && mounts_have_inline(pod->object.mounts);
     note_claims(&own, pod);
     note_claims(notes, pod);
+    notes->has_driver = notes->has_driver || own.has_driver;
     notes->has_starting = notes->has_starting || (pod->stage == WHY_STARTING && !has_events);
     notes->has_scheduling = notes->has_scheduling || pod->stage == WHY_SCHEDULING;
-    pod->is_complete =
-        !has_volumes || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
-        ((pod->stage != WHY_STARTING || has_events) && !own.lacks_labels && !own.lacks_pods &&
-         !own.lacks_capacities && !lacks_kind(inquiry, own.names_attributes_class) &&
-         !inquiry->report.is_of_claimguard && inquiry->without_details == 0);
+    pod->is_complete = !has_volumes || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
+                       ((pod->stage != WHY_STARTING || has_events) && !own.lacks_labels &&
+                        !own.lacks_pods && !own.lacks_capacities && !lacks_kind(inquiry, &own) &&
+                        !inquiry->report.is_of_claimguard && inquiry->without_details == 0);
 }
 
 static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
@@ -231,7 +255,7 @@ static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
          "checks them"},
     };
 
-    inquiry_add_gaps(inquiry, gaps, needed, NEEDED);
+    inquiry_add_gaps(inquiry, gaps, needed, needed_count(notes));
     if (notes->names_attributes_class)
         inquiry_add_gaps(inquiry, gaps, &(const enum kind){KIND_VOLUME_ATTRIBUTES_CLASS}, 1);
     inquiry_add_object_gaps(inquiry, gaps);

@@ -75,20 +75,25 @@ void why_claim_missing(struct why_pod *pod, const struct why_claim *claim)
 void why_claim_of_another(struct why_pod *pod, const struct why_claim *claim)
 {
     struct slice owner = name_slice(claim_owner_uid(claim->who.claim));
+    struct slice name = name_slice(claim_owner_name(claim->who.claim));
     if (!claim->who.claim->exists || !claim->use->is_ephemeral ||
         (owner.len != 0 && uid_is(&pod->pod->uid, owner)))
         return;
+    bool is_earlier = slice_equal(name, pod_name(pod->pod));
     why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
-            "claim %.*s/%.*s has the name of the pod's generic ephemeral volume, and %s",
+            "claim %.*s/%.*s has the name of the pod's generic ephemeral volume, and %s%.*s%s",
             CLAIM_ARG(claim),
-            owner.len == 0 ? "nothing owns it: somebody has made it" : "another object owns it");
-    why_help(pod,
-             "%s the pod or its volume differently. The claim's data is not of this pod: see "
-             "who uses it",
-             owner.len == 0 ? "name"
-                            : "wait, if an earlier pod of that name owns it, and it is being "
-                              "collected; else name");
-    why_command(pod, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
+            owner.len == 0 ? "nothing owns it: somebody has made it"
+            : is_earlier   ? "an earlier pod "
+                           : "pod ",
+            SLICE_ARG(name), owner.len == 0 ? "" : " owns it");
+    if (is_earlier)
+        why_help(pod, "wait: the claim is deleted with that pod, and then made for this one");
+    else
+        why_help(pod, "name the pod or its volume differently: the claim's data is not of this "
+                      "pod");
+    if (claim->who.claim->is_deleting)
+        help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
     pod->is_hopeless = true;
 }
 
@@ -136,16 +141,27 @@ void why_claim_lost(struct why_pod *pod, const struct why_claim *claim)
     const struct resource *volume =
         cluster_find_resource(&pod->inquiry->cluster, KIND_VOLUME, claim->who.volume);
     struct slice other = volume == NULL ? SLICE("") : resource_attribute(volume, VOLUME_CLAIM_NAME);
+    bool is_of_another =
+        other.len != 0 && !(slice_equal(other, claim_name(claim->who.claim)) &&
+                            slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE),
+                                        name_text(claim->who.claim->ns)));
     if (other.len == 0)
         why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
-                "claim %.*s/%.*s is Lost: its volume %.*s is gone, or is bound to another claim",
-                CLAIM_ARG(claim), SLICE_ARG(claim->who.volume));
+                "claim %.*s/%.*s is Lost: its volume %.*s is gone%s", CLAIM_ARG(claim),
+                SLICE_ARG(claim->who.volume),
+                volume == NULL && why_knows(pod, KIND_VOLUME) ? ""
+                                                              : ", or is bound to another claim");
     else
         why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
                 "claim %.*s/%.*s is Lost: its volume %.*s is of claim %.*s/%.*s", CLAIM_ARG(claim),
                 SLICE_ARG(claim->who.volume),
                 SLICE_ARG(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE)), SLICE_ARG(other));
-    why_help_all(pod, who_bound_by(&claim->who, pod->texts));
+    if (is_of_another)
+        why_help(pod,
+                 "delete the claim, and create it again without volumeName, or from a snapshot "
+                 "of that volume, which stays with its owner");
+    else
+        why_help_all(pod, who_bound_by(&claim->who, pod->texts));
 }
 
 /* ---- a claim that is not bound ---- */

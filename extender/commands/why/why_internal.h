@@ -147,6 +147,7 @@ struct why_pod {
 struct why_notes {
     bool is_of_namespace;        /* pods of other namespaces are not read */
     bool lacks_pods;             /* and one that waits for a node has claims */
+    bool has_driver;             /* a volume that a driver makes, or attaches */
     bool lacks_labels;           /* of nodes, which a volume's nodeAffinity reads */
     bool names_attributes_class; /* a claim names a VolumeAttributesClass */
     bool has_scheduling;         /* a pod without a node */
@@ -275,9 +276,9 @@ struct object_reference why_volume_reference(const struct why_claim *claim);
 struct object_reference why_pod_reference(const struct why_pod *pod);
 
 /* The arguments of "%.*s/%.*s"; no macro in a macro, which cppcheck cannot expand. */
-#define CLAIM_ARG(claim) \
-    (int)name_text((claim)->who.claim->ns).len, name_text((claim)->who.claim->ns).ptr, \
-        (int)claim_name((claim)->who.claim).len, claim_name((claim)->who.claim).ptr
+#define CLAIM_ARG(claim_) \
+    (int)name_text((claim_)->who.claim->ns).len, name_text((claim_)->who.claim->ns).ptr, \
+        (int)claim_name((claim_)->who.claim).len, claim_name((claim_)->who.claim).ptr
 
 /* Of a claim, for a row of the table of advice. */
 #define CLAIM_WORDS(claim_) \

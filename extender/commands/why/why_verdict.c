@@ -224,6 +224,20 @@ static bool is_named(const struct why_pod *pod, size_t i, struct slice reason)
     return text.len != 0 && slice_has(reason, text);
 }
 
+/* Whether a claim that the policy is about can be used at all, and on a rejected node by the pod's
+ * own nodeSelector. */
+static bool is_open(const struct why_pod *pod, const bool *rejected)
+{
+    bool is_deleting = false, is_wanted = false;
+
+    for (size_t i = 0; i < pod->claim_count; i++)
+        is_deleting =
+            is_deleting || (is_elsewhere(pod, i) && pod->claims[i].who.claim->is_deleting);
+    for (size_t n = 0; n < pod->node_count; n++)
+        is_wanted = is_wanted || (rejected[n] && why_is_wanted(pod, &pod->nodes[n]));
+    return !is_deleting && is_wanted;
+}
+
 void why_elsewhere(struct why_pod *pod)
 {
     struct verdict verdict;
@@ -231,7 +245,7 @@ void why_elsewhere(struct why_pod *pod)
     const bool *rejected = reject_by(pod, &read_write_once, &verdict, &reason);
     struct object_reference reference = why_pod_reference(pod);
 
-    if (rejected == NULL)
+    if (rejected == NULL || !is_open(pod, rejected))
         return;
     struct slice passing = why_node_names(pod, rejected, false);
     for (size_t i = 0; i < pod->claim_count; i++)
@@ -245,7 +259,7 @@ void why_elsewhere(struct why_pod *pod)
     if (passing.len != 0)
         why_help(pod, "the pod can share the volume on %.*s: make room there", SLICE_ARG(passing));
     for (size_t i = 0; i < pod->claim_count && passing.len == 0; i++)
-        if (is_elsewhere(pod, i) && !pod->claims[i].who.claim->is_deleting)
+        if (is_elsewhere(pod, i))
             why_help_all(pod, who_freed_by(&pod->claims[i].who, false, pod->texts));
 }
 
@@ -339,6 +353,30 @@ static void help_by_storage(struct why_pod *pod, bool is_about_room)
         pod->causes[pod->cause_count - 1].needs_room = true;
 }
 
+/* The scheduler finds no room, and the input has no CSIStorageCapacity. */
+static void find_no_capacity(struct why_pod *pod)
+{
+    const struct placement *placement = pod->view.placement;
+
+    if (why_knows(pod, KIND_STORAGE_CAPACITY) ||
+        !slice_has(who_message(&pod->who), SLICE("enough free storage")))
+        return;
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        struct slice driver =
+            claim_has_volume(pod->claims[i].who.claim)
+                ? SLICE("")
+                : volume_driver_of(&pod->inquiry->cluster, pod->claims[i].who.claim);
+        if (!placement_driver(placement, driver).has_capacities)
+            continue;
+        why_add(pod, WHY_BLOCKS, why_claim_reference(&pod->claims[i]),
+                "the scheduler finds no room for claim %.*s/%.*s, and this input has no "
+                "CSIStorageCapacity of driver %.*s",
+                CLAIM_ARG(&pod->claims[i]), SLICE_ARG(driver));
+        why_help(pod, "does the driver's controller publish them? If not, no node has room");
+        return;
+    }
+}
+
 /* Of the nodes that are left: those that VolumeBinding rejects, one cause for each reason. */
 void why_binding(struct why_pod *pod)
 {
@@ -346,6 +384,7 @@ void why_binding(struct why_pod *pod)
 
     if (is_blocked(pod))
         return;
+    find_no_capacity(pod);
     volume_binding.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
     for (size_t first = 0; verdict.nodes != NULL && first < pod->node_count; first++) {
