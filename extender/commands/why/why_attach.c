@@ -24,6 +24,53 @@ static struct slice find_blocking_node(const struct why_pod *pod, const struct w
     return SLICE("");
 }
 
+/* Another claim of the pod whose volume is attached to one node, which is not that one; NULL: none.
+ */
+static const struct why_claim *find_elsewhere(const struct why_pod *pod,
+                                              const struct why_claim *claim, struct slice node)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct who_claim *other = &pod->claims[i].who;
+        if (&pod->claims[i] == claim || other->access != ACCESS_ONE_NODE)
+            continue;
+        for (size_t j = 0; j < other->attachment_count; j++)
+            if (other->attachments[j].is_attached && !slice_equal(other->attachments[j].node, node))
+                return &pod->claims[i];
+    }
+    return NULL;
+}
+
+/* Whether the pod and the holder, which go on, can both have the volume on its node. A Job ends,
+ * and a pod without a controller may be forgotten. */
+static bool can_share(const struct why_pod *pod, const struct why_claim *claim, struct slice node)
+{
+    const struct who_pod *holder = claim->who.holders;
+
+    return claim->who.holder_count != 0 && claim->who.access == ACCESS_ONE_NODE &&
+           node_is_usable(cluster_find_node(&pod->inquiry->cluster, node)) &&
+           !holder->pod->is_terminating && holder->owner.name.len != 0 &&
+           !slice_equal(holder->owner.kind, SLICE("Job")) &&
+           !slice_equal(holder->owner.name, pod->who.owner.name);
+}
+
+static void help_sharing(struct why_pod *pod, struct slice node)
+{
+    struct slice text = inquiry_find_details(pod->inquiry, KIND_NODE, SLICE(""), node);
+    struct node_details details;
+    const struct taint *taint = text.ptr != NULL && node_details_read(text, pod->arena, &details)
+                                    ? why_find_taint(pod, &details.taints)
+                                    : NULL;
+    struct slice more = taint == NULL
+                            ? SLICE("")
+                            : arena_printf(pod->arena, ", and a toleration of its taint %.*s",
+                                           SLICE_ARG(taint->key));
+
+    why_help(pod,
+             "pods of one node can share the volume: put this one on node %.*s (nodeSelector, "
+             "podAffinity%.*s); or use a ReadWriteMany volume",
+             SLICE_ARG(node), SLICE_ARG(more));
+}
+
 /* What would free the volume. A pod that has ended is no holder, and its kubelet may be late. */
 static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, struct slice node)
 {
@@ -35,15 +82,12 @@ static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, str
                 POD_ARG(claim->who.finished[i]));
             break;
         }
-    const struct node *there = cluster_find_node(&pod->inquiry->cluster, node);
-    bool is_shared = node_is_usable(there) && claim->who.access == ACCESS_ONE_NODE &&
-                     claim->who.holder_count != 0 &&
-                     !slice_equal(claim->who.holders[0].owner.name, pod->who.owner.name);
-    if (is_shared)
-        why_help(pod,
-                 "pods of one node can share the volume: if both have to run, put this one on node "
-                 "%.*s (nodeSelector, podAffinity)",
-                 SLICE_ARG(node));
+    if (find_elsewhere(pod, claim, node) != NULL)
+        why_help(pod, "its volumes are on two nodes: what has them has to end, or to run on one");
+    else if (can_share(pod, claim, node)) {
+        help_sharing(pod, node);
+        return;
+    }
     why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
 }
 

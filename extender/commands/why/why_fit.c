@@ -68,12 +68,11 @@ static bool is_of_kubernetes(struct slice key)
     return key.len >= sizeof prefix && memcmp(key.ptr, prefix, sizeof prefix - 1) == 0;
 }
 
-/* The first taint of the node that the pod does not tolerate; NULL: none. */
-static const struct taint *find_taint(const struct why_pod *pod, const struct why_node *node)
+const struct taint *why_find_taint(const struct why_pod *pod, const struct pull_items *items)
 {
-    const struct taint *taints = node->placed->taints.items;
+    const struct taint *taints = items->items;
 
-    for (size_t i = 0; i < node->placed->taints.count; i++)
+    for (size_t i = 0; i < items->count; i++)
         if ((slice_equal(taints[i].effect, SLICE("NoSchedule")) ||
              slice_equal(taints[i].effect, SLICE("NoExecute"))) &&
             !is_tolerated(pod, &taints[i]))
@@ -135,7 +134,9 @@ void why_tainted(struct why_pod *pod)
 
     pod->has_failed = pod->has_failed || (rejected != NULL && taints == NULL);
     for (size_t n = 0; taints != NULL && n < pod->node_count; n++) {
-        taints[n] = pod->nodes[n].out_by != NULL ? NULL : find_taint(pod, &pod->nodes[n]);
+        taints[n] = pod->nodes[n].out_by != NULL
+                        ? NULL
+                        : why_find_taint(pod, &pod->nodes[n].placed->taints);
         rejected[n] = taints[n] != NULL;
         if (rejected[n] && slice_equal(taints[n]->key, SLICE(OUT_OF_SERVICE_TAINT)))
             out_of_service = pod->nodes[n].name;

@@ -248,6 +248,9 @@ struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool w
 /* A flag for each node, all false; NULL: no memory. */
 bool *why_flags(struct why_pod *pod);
 
+/* The first of a node's taints (struct taint) that keeps the pod away; NULL: none. */
+const struct taint *why_find_taint(const struct why_pod *pod, const struct pull_items *taints);
+
 /* What stops the volume, which is Available, from being bound to the claim, and what would help. */
 void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
                      const struct resource *volume, enum misfit misfit);

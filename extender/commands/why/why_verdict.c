@@ -74,8 +74,15 @@ void why_driver_mode(struct why_pod *pod)
             reference = verdict.awaited[i];
     why_add_text(pod, effect_of(pod, &csi_volumes, WHY_BLOCKS), reference,
                  verdict_message(&verdict, pod->arena));
-    why_help(pod, "install the driver, with a CSIDriver whose volumeLifecycleModes have the mode, "
-                  "or correct the driver's name in the pod");
+    if (reference.kind == KIND_CSI_DRIVER &&
+        cluster_find_resource(&pod->inquiry->cluster, KIND_CSI_DRIVER, reference.name) == NULL &&
+        cluster_count_driver_nodes(&pod->inquiry->cluster, reference.name) != 0)
+        why_help(pod, "create the driver's CSIDriver, with the mode in volumeLifecycleModes: the "
+                      "driver itself is on nodes");
+    else
+        why_help(pod,
+                 "install the driver, with a CSIDriver whose volumeLifecycleModes have the mode, "
+                 "or correct the driver's name in the pod");
 }
 
 /* ---- claims that other pods hold ---- */
@@ -171,11 +178,14 @@ void why_locked(struct why_pod *pod, const struct why_claim *claim)
     if (locker != NULL && pod_holds(locker)) /* that is why it is in use */
         return;
     bool is_gone = locker == NULL || locker->is_terminal;
-    why_add(pod, is_gone ? WHY_NORMAL : WHY_BLOCKS, why_claim_reference(claim),
+    bool is_said = slice_has(who_message(&pod->who), SLICE(" is locked for pod "));
+    why_add(pod, is_gone && !is_said ? WHY_NORMAL : WHY_BLOCKS, why_claim_reference(claim),
             "claim %.*s/%.*s is locked for pod %.*s (claimguard.io/holder)", CLAIM_ARG(claim),
             SLICE_ARG(name));
     if (is_gone)
-        why_help(pod, "claimguard takes the lock over: that pod is gone, or has ended");
+        why_help(pod,
+                 "wait: that pod is gone, or has ended, so claimguard takes the lock over when "
+                 "it is asked again");
     else
         why_help(
             pod,
