@@ -40,7 +40,7 @@ static const struct why_claim *find_elsewhere(const struct why_pod *pod,
     return NULL;
 }
 
-/* Whether the pod and the holder, which go on, can both have the volume on its node. A Job ends,
+/* Whether the pod and the holder, which continue, can both have the volume on its node. A Job ends,
  * and a pod without a controller may be forgotten. */
 static bool can_share(const struct why_pod *pod, const struct why_claim *claim, struct slice node)
 {

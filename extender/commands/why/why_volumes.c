@@ -63,56 +63,68 @@ struct slice why_maker(struct why_pod *pod, const struct why_claim *claim)
 
 /* ---- a volume that does not fit ---- */
 
+/* What the volume has of that, and what the claim asks for. */
+struct difference {
+    struct slice has, wants;
+};
+
+static struct difference difference_of(const struct why_pod *pod, const struct claim *claim,
+                                       const struct resource *volume, enum misfit misfit)
+{
+    static const struct claim_rare none;
+    const struct claim_rare *rare = claim->rare.step == 0 ? &none : claim_rare_at(claim->rare);
+    const struct resource_shape_key *shape = &resource_shape_at(volume->shape)->key;
+    unsigned modes = (unsigned)(shape->number >> VOLUME_ACCESS_SHIFT);
+    struct slice class, attributes_class, filesystem = SLICE("Filesystem"), block = SLICE("Block");
+
+    volume_offer_classes(resource_attribute(volume, VOLUME_OFFER), &class, &attributes_class);
+    switch (misfit) {
+    case MISFIT_SIZE:
+        return (struct difference){why_size(shape->capacity, pod->arena),
+                                   why_size(rare->requested, pod->arena)};
+    case MISFIT_ACCESS:
+        return (struct difference){modes_text(modes, pod->arena),
+                                   modes_text(rare->access_modes, pod->arena)};
+    case MISFIT_MODE:
+        return claim->is_block ? (struct difference){filesystem, block}
+                               : (struct difference){block, filesystem};
+    case MISFIT_ATTRIBUTES_CLASS:
+        return (struct difference){or_none(attributes_class),
+                                   or_none(name_slice(claim_volume_attributes_class(claim)))};
+    case MISFIT_SELECTOR:
+        return (struct difference){.wants = selector_text(name_slice(rare->selector), pod->arena)};
+    default:
+        return (struct difference){or_none(class), or_none(name_slice(claim_storage_class(claim)))};
+    }
+}
+
 void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
                      const struct resource *volume, enum misfit misfit)
 {
-    static const struct claim_rare none;
-    const struct claim *record = claim->who.claim;
-    const struct claim_rare *rare = record->rare.step == 0 ? &none : claim_rare_at(record->rare);
-    const struct resource_shape_key *shape = &resource_shape_at(volume->shape)->key;
-    unsigned modes = (unsigned)(shape->number >> VOLUME_ACCESS_SHIFT);
-    struct arena *arena = pod->arena;
-    struct slice maker = why_maker(pod, claim), class, attributes_class;
+    static const struct {
+        const char *field, *help;
+    } rows[] = {
+        [MISFIT_CLASS] = {"storageClassName ", "create the claim again with that of the volume"},
+        [MISFIT_SIZE] = {"", "create a volume of that size, or the claim again with less"},
+        [MISFIT_MODE] = {"volumeMode ", "both stay so, so create a volume, or the claim again"},
+        [MISFIT_ACCESS] = {"", "add that to the volume's accessModes, if its storage can do it; "
+                               "else create the claim again with less"},
+        [MISFIT_ATTRIBUTES_CLASS] = {"volumeAttributesClassName ",
+                                     "create the claim again with that of the volume"},
+    };
+    struct difference difference = difference_of(pod, claim->who.claim, volume, misfit);
+    struct slice maker = why_maker(pod, claim);
     char buffer[PROVISIONED_NAME_BYTES];
-    struct slice name = resource_name(volume, buffer);
 
-    volume_offer_classes(resource_attribute(volume, VOLUME_OFFER), &class, &attributes_class);
-    if (misfit == MISFIT_CLASS)
-        why_help(pod,
-                 "they are never bound: the volume has storageClassName %.*s, and the claim %.*s; "
-                 "create the claim again with storageClassName: %.*s%.*s",
-                 SLICE_ARG(or_none(class)),
-                 SLICE_ARG(or_none(name_slice(claim_storage_class(record)))),
-                 SLICE_ARG(or_none(class)), SLICE_ARG(maker));
-    else if (misfit == MISFIT_SIZE)
-        why_help(pod,
-                 "volume %.*s has %.*s, and the claim asks for %.*s: create a volume of that size, "
-                 "or the claim again with less%.*s",
-                 SLICE_ARG(name), SLICE_ARG(why_size(shape->capacity, arena)),
-                 SLICE_ARG(why_size(rare->requested, arena)), SLICE_ARG(maker));
-    else if (misfit == MISFIT_MODE)
-        why_help(pod,
-                 "volume %.*s has volumeMode %s, and the claim %s, which stay so: create a volume "
-                 "or the claim again%.*s",
-                 SLICE_ARG(name), record->is_block ? "Filesystem" : "Block",
-                 record->is_block ? "Block" : "Filesystem", SLICE_ARG(maker));
-    else if (misfit == MISFIT_ACCESS)
-        why_help(pod,
-                 "volume %.*s has %.*s, and the claim asks for %.*s: add that to the volume's "
-                 "accessModes, if its storage can do it; else create the claim again with less%.*s",
-                 SLICE_ARG(name), SLICE_ARG(modes_text(modes, arena)),
-                 SLICE_ARG(modes_text(rare->access_modes, arena)), SLICE_ARG(maker));
-    else if (misfit == MISFIT_SELECTOR)
+    if (misfit == MISFIT_SELECTOR)
         why_help(pod,
                  "no Available volume has the labels of the claim's selector (%.*s): label the "
                  "volume that is meant, or create one",
-                 SLICE_ARG(selector_text(name_slice(rare->selector), arena)));
+                 SLICE_ARG(difference.wants));
     else
-        why_help(pod,
-                 "volume %.*s has volumeAttributesClassName %.*s, and the claim %.*s: create the "
-                 "claim again with that%.*s",
-                 SLICE_ARG(name), SLICE_ARG(or_none(attributes_class)),
-                 SLICE_ARG(or_none(name_slice(claim_volume_attributes_class(record)))),
+        why_help(pod, "volume %.*s has %s%.*s, and the claim asks for %.*s: %s%.*s",
+                 SLICE_ARG(resource_name(volume, buffer)), rows[misfit].field,
+                 SLICE_ARG(difference.has), SLICE_ARG(difference.wants), rows[misfit].help,
                  SLICE_ARG(maker));
 }
 

@@ -337,7 +337,7 @@ static const struct {
      "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"storage.alpha.kubernetes.io/"
      "migrated-plugins\":\"kubernetes.io/aws-ebs\",\"a\":\"secret\"},\"ownerReferences\":[{"
      "\"kind\":\"Node\",\"uid\":\"u\",\"name\":\"secret\"}]},\"spec\":{\"drivers\":[{\"name\":"
-     "\"d\",\"nodeID\":\"secret\",\"topologyKeys\":[\"secret\"]}]}}"},
+     "\"d\",\"nodeID\":\"secret\",\"topologyKeys\":[\"k\"]}]}}"},
     {KIND_NODE,
      "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"a\":\"secret\"}},\"spec\":{"
      "\"unschedulable\":"
