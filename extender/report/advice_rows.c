@@ -20,8 +20,8 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "and "
          "no other pod of the Deployment has it",
          "kubectl delete pod -n <ns> <name>",
-         "it stops that pod; the old ReplicaSet may create another one that takes the claim before "
-         "pod <what>: then take the next advice",
+         "it stops that pod; the old ReplicaSet may create another one first: then take the next "
+         "advice",
          NULL, NULL},
     [ADVICE_DELETE_ENDED_POD] = {"delete-ended-pod",
                                  "the pod has ended, and names a claim that is being deleted, "
@@ -32,14 +32,13 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
         {"suspend-job", "the holder's controller is a Job that is not suspended",
          "kubectl patch job -n <ns> <name> --type merge -p '{\"spec\":{\"suspend\":true}}'",
          "it stops all pods of the Job: what they have not saved is lost",
-         "when the claim may be taken again, resume the Job, which creates new pods",
+         "when the claim may be taken again, resume it",
          "kubectl patch job -n <ns> <name> --type merge -p '{\"spec\":{\"suspend\":false}}'"},
     [ADVICE_SUSPEND_CRON_JOB] =
         {"suspend-cron-job", "the holder's Job is of a CronJob, which would create another one",
          "kubectl patch cronjob -n <ns> <name> --type merge -p '{\"spec\":{\"suspend\":true}}'",
          "it creates no Jobs until it is resumed; those that run continue",
-         "when the claim may be taken again, resume the CronJob; if it missed a time and has no "
-         "startingDeadlineSeconds, it creates a Job at once",
+         "when the claim may be taken again, resume it; it may create a Job at once",
          "kubectl patch cronjob -n <ns> <name> --type merge -p '{\"spec\":{\"suspend\":false}}'"},
     [ADVICE_SCALE] = {"scale",
                       "the controller and its replicas are known; no other object manages it; no "
@@ -60,10 +59,8 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "Recreate",
          "kubectl patch deployment -n <ns> <name> --type merge -p "
          "'{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'",
-         "from now on, each rollout stops all old pods of Deployment <name> before a new one "
-         "starts; its maxSurge and maxUnavailable are removed",
-         "each rollout of the Deployment waits for itself again after that (CG102); set "
-         "maxSurge and maxUnavailable again, if it had any",
+         "each rollout then stops all old pods first; maxSurge and maxUnavailable are removed",
+         "each rollout of the Deployment waits for itself again after that",
          "kubectl patch deployment -n <ns> <name> --type merge -p "
          "'{\"spec\":{\"strategy\":{\"type\":\"RollingUpdate\"}}}'"},
     [ADVICE_OUT_OF_SERVICE] =
@@ -73,8 +70,7 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT "=nodeshutdown:NoExecute",
          "it evicts every pod on node <name>, not only this one; data is damaged if a pod there "
          "still runs",
-         "when the machine runs again, remove the taint: nothing else does, and no pod is placed "
-         "there before",
+         "when the machine runs again, remove the taint: nothing else does",
          "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT "-"},
     [ADVICE_IN_SERVICE] = {"in-service", "the node has the taint",
                            "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT "-",
@@ -101,7 +97,7 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
                                   "the claim was bound, and its volume is not there",
                                   "kubectl delete pvc -n <ns> <claim>",
                                   "a new claim is not bound to the old volume, nor to its data",
-                                  "create the claim again from its manifest", NULL},
+                                  NULL, NULL},
     [ADVICE_FORGET_NODE] =
         {"forget-node", "the claim has no volume, and the scheduler chose a node that is gone",
          "kubectl annotate pvc -n <ns> <claim> volume.kubernetes.io/selected-node-", NULL,
@@ -117,9 +113,14 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
     [ADVICE_SEE_WORKLOAD] = {.name = "see-workload",
                              .needs = "the controller is not known, or another object manages it",
                              .command = "kubectl get -n <ns> <kind> <name> -o yaml"},
-    [ADVICE_SEE_ROLLOUT] = {.name = "see-rollout",
-                            .needs = "which pod of the Deployment is old is not known",
-                            .command = "kubectl describe deployment -n <ns> <name>"},
+    [ADVICE_SEE_ROLLOUT] =
+        {.name = "see-rollout",
+         .needs =
+             "Events say what this input does not have: which pod is old, or why there is none",
+         .command = "kubectl describe -n <ns> <kind> <name>"},
+    [ADVICE_SEE_POD] = {.name = "see-pod",
+                        .needs = "Events of the pod say why its node does not mount a volume",
+                        .command = "kubectl describe pod -n <ns> <name>"},
     [ADVICE_SEE_CLAIM] = {.name = "see-claim",
                           .needs = "Events of the claim say what this input does not have",
                           .command = "kubectl describe pvc -n <ns> <claim>"},

@@ -263,13 +263,16 @@ static void put_command(struct block *block, struct slice command)
     end_row(block, &block->rows, " ", true);
 }
 
-static void put_piece(struct block *block, const char *label, const struct advice_piece *piece)
+/* before: the piece above; NULL: none. A warning stands once. */
+static void put_piece(struct block *block, const char *label, const struct advice_piece *piece,
+                      const struct advice_piece *before)
 {
     bool has_command = piece->command.len != 0, has_undo = has_command && piece->undo.len != 0;
 
     buf_printf(&block->line, "%.*s%s", SLICE_ARG(piece->text), has_command ? ":" : "");
     block_row(block, label);
-    if (piece->warning.len != 0) {
+    if (piece->warning.len != 0 &&
+        (before == NULL || !slice_equal(piece->warning, before->warning))) {
         buf_printf(&block->line, "WARNING: %.*s", SLICE_ARG(piece->warning));
         block_row(block, " ");
     }
@@ -287,7 +290,8 @@ static void put_piece(struct block *block, const char *label, const struct advic
 void block_advice(struct block *block, const char *label, const struct advice_list *advice)
 {
     for (size_t i = 0; i < advice->count; i++)
-        put_piece(block, i == 0 ? label : " ", &advice->items[i]);
+        put_piece(block, i == 0 ? label : " ", &advice->items[i],
+                  i == 0 ? NULL : &advice->items[i - 1]);
     block->has_failed = block->has_failed || advice->has_failed;
 }
 

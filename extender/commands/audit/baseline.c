@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config/base/text.h"
+
+enum { BASELINE_BYTES_MAX = 16 << 20 };
 
 /* Lines of the file, or of the findings. */
 struct baseline {
@@ -18,10 +21,17 @@ static int compare_lines(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Each line once. */
 static void sort(struct baseline *baseline)
 {
+    size_t count = 0;
+
     if (baseline->count != 0)
         qsort((void *)baseline->lines, baseline->count, sizeof *baseline->lines, compare_lines);
+    for (size_t i = 0; i < baseline->count; i++)
+        if (i == 0 || strcmp(baseline->lines[i], baseline->lines[count - 1]) != 0)
+            baseline->lines[count++] = baseline->lines[i];
+    baseline->count = count;
 }
 
 static int add(struct baseline *baseline, const char *line, struct error *err)
@@ -66,23 +76,38 @@ static int take_line(struct baseline *baseline, struct audit_report *report, con
     return add(baseline, arena_copy(&report->arena, slice_of(line)).ptr, err);
 }
 
+/* A file of the audited folder may name any other. */
+static int check_file(const char *path, struct error *err)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0)
+        return error_system(err, errno, "%s%s", path,
+                            errno == ENOENT ? " (--write-baseline writes it)" : "");
+    if (!S_ISREG(status.st_mode))
+        return error_set(err, ERROR_INVALID, "%s: is not a regular file", path);
+    return status.st_size > BASELINE_BYTES_MAX
+               ? error_set(err, ERROR_INVALID, "%s: over %d MiB", path, BASELINE_BYTES_MAX >> 20)
+               : 0;
+}
+
 static int load(struct baseline *baseline, struct audit_report *report, const char *path,
                 struct error *err)
 {
-    FILE *file = fopen(path, "re");
+    int rc = check_file(path, err);
+    FILE *file = rc < 0 ? NULL : fopen(path, "re");
     char *line = NULL;
     size_t bytes = 0;
-    int rc = 0;
 
     if (file == NULL)
-        return error_system(err, errno, "%s", path);
+        return rc < 0 ? rc : error_system(err, errno, "%s", path);
     for (size_t number = 1; rc == 0 && getline(&line, &bytes, file) >= 0; number++) {
         line[strcspn(line, "\r\n")] = '\0';
         rc = take_line(baseline, report, line, err);
         if (rc == ERROR_INVALID)
             rc = error_wrap(err, "%s:%zu", path, number);
     }
-    if (rc == 0 && ferror(file))
+    if (rc == 0 && !feof(file))
         rc = error_system(err, errno, "%s", path);
     free(line);
     (void)fclose(file); /* read only: nothing is lost */
@@ -123,7 +148,7 @@ int baseline_read(struct audit_report *report, const char *path, struct error *e
     if (rc == 0 && (used == NULL || !apply(report, &baseline, used)))
         rc = error_no_memory(err);
     for (size_t i = 0; rc == 0 && used != NULL && i < baseline.count; i++)
-        unused += !used[i] && (i == 0 || strcmp(baseline.lines[i], baseline.lines[i - 1]) != 0);
+        unused += used[i] ? 0 : 1;
     if (rc == 0 && unused != 0)
         gaps_add(&report->findings.gaps, 0,
                  "lines of %s that no finding is of: %zu; --write-baseline removes them", path,
@@ -145,8 +170,7 @@ static int put_lines(const struct baseline *baseline, const char *path, struct e
                 "# --write-baseline writes this file.\n",
                 file);
     for (size_t i = 0; i < baseline->count; i++)
-        if (i == 0 || strcmp(baseline->lines[i], baseline->lines[i - 1]) != 0)
-            (void)fprintf(file, "%s\n", baseline->lines[i]);
+        (void)fprintf(file, "%s\n", baseline->lines[i]);
     bool is_bad = ferror(file) != 0;
     return fclose(file) != 0 || is_bad ? error_system(err, errno == 0 ? EIO : errno, "%s", path)
                                        : 0;

@@ -12,6 +12,7 @@ struct comments_reading {
     size_t line;
     size_t content; /* the last line of the document that is no comment; 0: none */
     size_t waiting; /* comments up to here know their line */
+    size_t block;   /* deeper lines are a text (| or >); 0: none */
 };
 
 static bool is_separator(const char *line)
@@ -20,19 +21,73 @@ static bool is_separator(const char *line)
            strchr(" \t\r\n", line[3]) != NULL;
 }
 
+/* Where the comment of the line begins; its end: there is none. A quote begins a text only before a
+ * value. */
+static const char *find_comment(const char *line)
+{
+    char quote = '\0';
+
+    for (const char *at = line; *at != '\0'; at++) {
+        bool begins = at == line || strchr(" \t[{,:", at[-1]) != NULL;
+        if (quote == '"' && *at == '\\' && at[1] != '\0')
+            at++;
+        else if (quote != '\0')
+            quote = *at == quote ? '\0' : quote;
+        else if (begins && (*at == '"' || *at == '\''))
+            quote = *at;
+        else if (*at == '#' && (at == line || strchr(" \t", at[-1]) != NULL))
+            return at;
+    }
+    return line + strlen(line);
+}
+
 /* What is behind "# claimguard:ignore"; NULL: the line has none. */
 static const char *find_mark(const char *line)
 {
     static const char mark[] = "claimguard:ignore";
+    const char *comment = find_comment(line);
 
-    for (const char *at = line; (at = strchr(at, '#')) != NULL; at++) {
-        const char *word = at + 1 + strspn(at + 1, " \t");
-        bool is_comment = at == line || strchr(" \t", at[-1]) != NULL;
-        if (is_comment && strncmp(word, mark, strlen(mark)) == 0 &&
-            strchr(" \t\r\n", word[strlen(mark)]) != NULL)
-            return word + strlen(mark);
+    if (*comment == '\0')
+        return NULL;
+    const char *word = comment + 1 + strspn(comment + 1, " \t");
+    return strncmp(word, mark, strlen(mark)) == 0 && strchr(" \t\r\n", word[strlen(mark)]) != NULL
+               ? word + strlen(mark)
+               : NULL;
+}
+
+/* The column that a text in the lines below is deeper than: that of its key, or of its "-". */
+static size_t column_of(const char *line)
+{
+    size_t column = strspn(line, " "), before = column;
+
+    while (line[column] == '-' && line[column + 1] == ' ') {
+        before = column;
+        column += 1 + strspn(line + column + 1, " ");
     }
-    return NULL;
+    return line[column] == '|' || line[column] == '>' ? before : column;
+}
+
+/* Whether the value of the line is a text in the lines below: "key: |", "- >-", "key: |2". */
+static bool begins_block(const char *line)
+{
+    size_t end = (size_t)(find_comment(line) - line);
+
+    while (end != 0 && strchr(" \t\r\n", line[end - 1]) != NULL)
+        end--;
+    while (end != 0 && strchr("+-123456789", line[end - 1]) != NULL)
+        end--;
+    return end >= 2 && strchr("|>", line[end - 1]) != NULL && line[end - 2] == ' ';
+}
+
+/* Whether the line is of a text that began above. */
+static bool is_of_block(struct comments_reading *reading, const char *line)
+{
+    bool is_empty = line[strspn(line, " \t\r\n")] == '\0';
+
+    if (reading->block != 0 && (is_empty || strspn(line, " ") + 1 > reading->block))
+        return true;
+    reading->block = begins_block(line) ? column_of(line) + 1 : 0;
+    return false;
 }
 
 /* "CG103 reason" is "CG103: reason" of an annotation, in which ";" would begin another entry. */
@@ -72,7 +127,8 @@ static void settle(struct comments_reading *reading, size_t line)
 
 static int take_line(struct comments_reading *reading, const char *line, struct error *err)
 {
-    const char *first = line + strspn(line, " \t\r\n"), *mark = find_mark(line);
+    const char *first = line + strspn(line, " \t\r\n");
+    const char *mark = is_of_block(reading, line) ? NULL : find_mark(line);
     bool is_content = *first != '\0' && *first != '#' && !is_separator(line);
 
     if (is_separator(line)) {
@@ -118,11 +174,12 @@ struct slice comments_between(const struct comments *comments, size_t first, siz
 {
     struct slice entries = SLICE("");
 
-    for (size_t i = 0; i < comments->count && entries.ptr != NULL; i++) {
+    for (size_t i = 0; i < comments->count; i++) {
         const struct comment *comment = &comments->items[i];
-        if (comment->line >= first && comment->line <= last)
-            entries =
-                arena_printf(arena, "%.*s%.*s\n", SLICE_ARG(entries), SLICE_ARG(comment->entry));
+        if (comment->line >= first && comment->line <= last &&
+            !(arena_append(arena, &entries, comment->entry) &&
+              arena_append(arena, &entries, SLICE("\n"))))
+            return (struct slice){NULL, 0};
     }
     return entries;
 }

@@ -21,8 +21,8 @@ static int read_list(struct slice *out, const struct yaml_node *list, char separ
         const char *problem = item->type == YAML_SCALAR ? check(item->text) : "expected a text";
         if (problem != NULL)
             return yaml_fail(err, item, "%.*s: %s", SLICE_ARG(list->key), problem);
-        *out = arena_printf(arena, "%.*s%.*s%c", SLICE_ARG(*out), SLICE_ARG(item->text), separator);
-        if (out->ptr == NULL)
+        if (!arena_append(arena, out, item->text) ||
+            !arena_append(arena, out, (struct slice){&separator, 1}))
             return error_no_memory(err);
     }
     return 0;

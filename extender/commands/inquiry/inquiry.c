@@ -146,6 +146,11 @@ static int read_kind(struct live *live, enum kind kind, struct error *err)
 
     if (rc == 0)
         return 0;
+    if (live->lister.status != 403 && (live->wish->optional & 1U << kind) != 0) {
+        live->inquiry->gaps[kind] = GAP_FAILED;
+        *err = (struct error){0};
+        return 0;
+    }
     if (live->lister.status != 403 || kind == KIND_POD || kind == KIND_CLAIM)
         return err->code;
     live->inquiry->gaps[kind] = GAP_FORBIDDEN;
@@ -203,7 +208,7 @@ int inquiry_open(struct inquiry *inquiry, const struct inquiry_origin *origin, s
         return err->code;
     if (inquiry->kubeconfig != NULL && inquiry->kubeconfig->ns != NULL)
         inquiry->default_ns = inquiry->kubeconfig->ns;
-    inquiry->workloads = workloads_new(inquiry->kubeconfig);
+    inquiry->workloads = workloads_new(inquiry->kubeconfig, &inquiry->report.listed);
     return inquiry->workloads == NULL ? error_no_memory(err) : 0;
 }
 
@@ -244,6 +249,8 @@ const char *inquiry_gap(const struct inquiry *inquiry, enum kind kind)
 {
     if (inquiry->gaps[kind] == GAP_FORBIDDEN)
         return "these credentials may not list them";
+    if (inquiry->gaps[kind] == GAP_FAILED)
+        return "they could not be listed";
     if (inquiry->gaps[kind] == GAP_UNSERVED || inquiry->cluster.is_unserved[kind])
         return "this API server does not serve them";
     if (inquiry->snapshot != NULL && inquiry->cluster.counts[kind] == 0 &&

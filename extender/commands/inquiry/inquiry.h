@@ -33,6 +33,7 @@ struct inquiry_wish {
     unsigned kinds;      /* bits 1 << kind: listed of a live cluster; a snapshot is read as a whole.
                             text_sink gets also those that are not stored */
     struct slice ns;     /* of a live cluster, only objects of this namespace; empty: of all */
+    unsigned optional;   /* bits 1 << kind: kinds that are a gap if they cannot be listed */
     unsigned everywhere; /* bits 1 << kind: kinds that are listed without ns */
 
     /* Whether the details of this pod, claim or node are kept. NULL: of none. */
@@ -55,7 +56,7 @@ struct inquiry_wish {
     bool stores_nothing;  /* of a live cluster: only texts are wanted */
 };
 
-enum list_gap { GAP_NONE, GAP_FORBIDDEN, GAP_UNSERVED };
+enum list_gap { GAP_NONE, GAP_FORBIDDEN, GAP_UNSERVED, GAP_FAILED };
 
 /* Must not be moved. */
 struct inquiry {

@@ -168,12 +168,12 @@ static void note_resource(struct loading *loading, const struct own_object *obje
 
     if (is_listed && slice_equal(object->meta.name, SLICE(OWN_RESERVATIONS)))
         loading->report->is_of_claimguard = true;
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_NAMED_COUNT; kind++)
         if (!slice_equal(object->meta.name, slice_of(kind_resource((enum kind)kind))))
             continue;
         else if (is_listed)
             loading->report->listed |= 1U << kind;
-        else
+        else if (kind < KIND_COUNT)
             loading->cluster->is_unserved[kind] = true;
 }
 

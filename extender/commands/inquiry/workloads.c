@@ -28,6 +28,7 @@ struct autoscaler {
 
 struct workloads {
     const struct kubeconfig *kubeconfig;
+    const unsigned *listed;         /* of a snapshot */
     struct autoscaler *autoscalers; /* they lie in the arena, and their texts */
     struct api api;                 /* client NULL: nothing was read yet */
     struct entry *entries;          /* uthash; they lie in the arena */
@@ -37,13 +38,14 @@ struct workloads {
     uint64_t forgotten_ns; /* all entries of a live cluster are younger */
 };
 
-struct workloads *workloads_new(const struct kubeconfig *kubeconfig)
+struct workloads *workloads_new(const struct kubeconfig *kubeconfig, const unsigned *listed)
 {
     struct workloads *workloads = calloc(1, sizeof *workloads);
 
     if (workloads == NULL)
         return NULL;
     workloads->kubeconfig = kubeconfig;
+    workloads->listed = listed;
     arena_init(&workloads->arena, WORKLOADS_BYTES_MAX);
     arena_init(&workloads->scratch, API_ARENA_BYTES_MAX);
     return workloads;
@@ -112,6 +114,12 @@ static struct entry *find(const struct workloads *workloads, struct slice key)
 
     HASH_FIND(hh, workloads->entries, key.ptr, key.len, found);
     return found;
+}
+
+/* Whether all objects of that kind that there were are in the snapshot. */
+static bool has_all(const struct workloads *workloads, enum kind kind)
+{
+    return workloads->kubeconfig == NULL && (*workloads->listed & 1U << kind) != 0;
 }
 
 /* The entry with that key, perhaps a new one. NULL: no memory. */
@@ -290,8 +298,11 @@ const struct workload_answer *workloads_find(struct workloads *workloads, struct
     struct entry *entry = add(workloads, kind, ns, name);
     if (entry == NULL)
         return NULL;
+    enum kind found = find_kind(kind, KINDS);
     if (HASH_COUNT(workloads->entries) != count && workloads->kubeconfig != NULL)
-        read_live(workloads, find_kind(kind, KINDS), ns, name, &entry->workload);
+        read_live(workloads, found, ns, name, &entry->workload);
+    else if (entry->workload.state == WORKLOAD_NOT_THERE && has_all(workloads, found))
+        entry->workload.state = WORKLOAD_GONE;
     return &entry->workload;
 }
 
@@ -306,7 +317,7 @@ const struct autoscaler_details *workloads_autoscaler(struct workloads *workload
     if (list != NULL && HASH_COUNT(workloads->entries) != count) {
         if (workloads->kubeconfig != NULL)
             list->workload.state = list_autoscalers(workloads, ns);
-        else if (workloads->autoscalers != NULL) /* the snapshot has that kind */
+        else if (workloads->autoscalers != NULL || has_all(workloads, KIND_AUTOSCALER))
             list->workload.state = WORKLOAD_KNOWN;
     }
     *is_known = list != NULL &&

@@ -25,8 +25,8 @@ enum { WORKLOADS_READ_MAX = 64, WORKLOADS_KEPT_MS = 10000 };
 
 enum workload_state {
     WORKLOAD_KNOWN,
-    WORKLOAD_GONE,      /* a live cluster does not have it */
-    WORKLOAD_NOT_THERE, /* a snapshot does not have it: perhaps it has no such objects at all */
+    WORKLOAD_GONE,      /* it does not exist */
+    WORKLOAD_NOT_THERE, /* a snapshot does not have it, and perhaps not all of its kind */
     WORKLOAD_FORBIDDEN,
     WORKLOAD_UNREADABLE, /* no good answer, or too many GETs */
 };
@@ -38,9 +38,9 @@ struct workload_answer {
 
 struct workloads;
 
-/* kubeconfig: of the live cluster, borrowed; NULL: a snapshot. Ownership: workloads_free. NULL: no
- * memory. */
-struct workloads *workloads_new(const struct kubeconfig *kubeconfig);
+/* kubeconfig: of the live cluster, borrowed; NULL: a snapshot. listed: of a snapshot, borrowed:
+ * bits 1 << kind: it has all objects of that kind. Ownership: workloads_free. NULL: no memory. */
+struct workloads *workloads_new(const struct kubeconfig *kubeconfig, const unsigned *listed);
 void workloads_free(struct workloads *workloads);
 
 /* "deployment" for "Deployment" of apps/v1: as kubectl names it. Empty: it is neither scaled nor

@@ -38,7 +38,7 @@ bool triage_add(struct triage *triage, const struct triage_member *member)
         .cause = member->cause,
         .what = member->what,
         .name = member->name,
-        .since = pod->since,
+        .since = pod->deleted.len != 0 ? pod->deleted : pod->since,
         .node = pod_node(pod->pod),
         .owner_ns = name_text(pod->pod->ns),
         .owner_kind = is_alone ? SLICE("pod") : pod->owner.kind,
@@ -54,9 +54,16 @@ bool triage_add(struct triage *triage, const struct triage_member *member)
 
 /* ---- groups ---- */
 
+static bool is_of_node(const struct triage_entry *entry)
+{
+    return entry->what.len > 5 && memcmp(entry->what.ptr, "node ", 5) == 0;
+}
+
+/* Whatever pods wait for on a node that is lost, it is the node. */
 static int by_group(const struct triage_entry *a, const struct triage_entry *b)
 {
-    int order = slice_compare(a->cause, b->cause);
+    int order =
+        slice_compare(is_of_node(a) ? SLICE("") : a->cause, is_of_node(b) ? SLICE("") : b->cause);
 
     return order != 0 ? order : slice_compare(a->what, b->what);
 }

@@ -5,6 +5,7 @@
 
 #include "cache/cluster/reservation.h"
 #include "config/base/text.h"
+#include "policy/volume.h"
 
 enum { ADVISED_HOLDERS_MAX = 20 };
 
@@ -20,6 +21,8 @@ static bool is_own(const struct who_claim *claim, const struct pod *pod)
 void advice_warn_of_loss(struct advice_list *advice, const struct who_claim *claim,
                          const struct pod *pod)
 {
+    if (claim == NULL)
+        return;
     if (is_own(claim, pod))
         advice_list_warn(advice,
                          "the claim is of a generic ephemeral volume of this pod: it is deleted "
@@ -46,30 +49,109 @@ static size_t advised_count(const struct who_claim *claim)
     return claim->holder_count < ADVISED_HOLDERS_MAX ? claim->holder_count : ADVISED_HOLDERS_MAX;
 }
 
+/* Its kubelet ends it when its grace is over, at the latest. */
+static void advise_grace(struct advice_list *advice, const struct who_pod *pod, int64_t now_ms)
+{
+    struct slice end = pod->details.deletion_timestamp, node = pod_node(pod->pod);
+    long long left_s = (long long)(time_parse(end) - now_ms) / 1000;
+
+    if (time_parse(end) == 0)
+        advice_list_add(advice, "pod %.*s/%.*s is terminating", POD_ARG(pod->pod));
+    else if (now_ms != 0 && left_s >= 0)
+        advice_list_add(advice, "wait: pod %.*s/%.*s is terminating, with %lld s of grace left",
+                        POD_ARG(pod->pod), left_s);
+    else if (now_ms == 0)
+        advice_list_add(
+            advice,
+            "wait: pod %.*s/%.*s is terminating, and its grace ends at %.*s; if that is "
+            "past, the kubelet's log on node %.*s says why it cannot end it, or "
+            "unmount its volumes (a deletion by force leaves them mounted)",
+            POD_ARG(pod->pod), SLICE_ARG(end), SLICE_ARG(node));
+    else
+        advice_list_add(advice,
+                        "pod %.*s/%.*s is terminating, and its grace ended %lld s ago: the "
+                        "kubelet's log on node %.*s says why it cannot end it, or unmount its "
+                        "volumes (a deletion by force leaves them mounted)",
+                        POD_ARG(pod->pod), -left_s, SLICE_ARG(node));
+}
+
+struct advice_list who_ended_by(const struct who_pod *pod, const struct who_claim *claim,
+                                int64_t now_ms, struct arena *arena)
+{
+    struct advice_list advice = {.arena = arena};
+
+    advice_of_node(&advice, claim, pod);
+    bool is_answered = !who_has_lost_node(pod) && pod->node_state != NODE_NOT_READY;
+    if (is_answered && pod->details.finalizers.count == 0)
+        advise_grace(&advice, pod, now_ms);
+    return advice;
+}
+
+/* Of a pod that is being deleted. */
+static void advise_finalizers(struct advice_list *advice, const struct who_pod *pod,
+                              const char *state)
+{
+    const struct slice *finalizers = pod->details.finalizers.items;
+
+    for (size_t i = 0; i < pod->details.finalizers.count; i++) {
+        bool is_of_jobs = slice_equal(finalizers[i], SLICE("batch.kubernetes.io/job-tracking"));
+        advice_list_add(advice, "pod %.*s/%.*s %s: its finalizer %.*s has to be removed by %s",
+                        POD_ARG(pod->pod), state, SLICE_ARG(finalizers[i]),
+                        is_of_jobs ? "kube-controller-manager (its Job controller): its log says "
+                                     "why it does not"
+                                   : "what has set it");
+    }
+}
+
 static void advise_terminating(struct advice_list *advice, const struct who_claim *claim,
                                const struct who_pod *holder)
 {
-    const struct pod_details *details = &holder->details;
-    int64_t end_ms = time_parse(details->deletion_timestamp), now_ms = claim->inquiry->now_ms;
-    const struct slice *finalizers = details->finalizers.items;
+    const struct advice_list ended =
+        who_ended_by(holder, claim, claim->inquiry->now_ms, advice->arena);
 
-    if (end_ms == 0)
-        advice_list_add(advice, "pod %.*s/%.*s is terminating", POD_ARG(holder->pod));
-    else if (now_ms == 0)
-        advice_list_add(advice, "pod %.*s/%.*s is terminating: its grace ends at %.*s",
-                        POD_ARG(holder->pod), SLICE_ARG(details->deletion_timestamp));
-    else if (end_ms >= now_ms)
-        advice_list_add(advice, "pod %.*s/%.*s is terminating: %lld s of grace left",
-                        POD_ARG(holder->pod), (long long)(end_ms - now_ms) / 1000);
-    else
-        advice_list_add(advice, "pod %.*s/%.*s is terminating: its grace ended %lld s ago",
-                        POD_ARG(holder->pod), (long long)(now_ms - end_ms) / 1000);
-    advice_warn_of_loss(advice, claim, holder->pod);
-    for (size_t i = 0; i < details->finalizers.count; i++)
-        advice_list_add(advice,
-                        "finalizer %.*s keeps pod %.*s/%.*s: what has set it has to remove it",
-                        SLICE_ARG(finalizers[i]), POD_ARG(holder->pod));
+    advice_list_append(advice, &ended);
+    advise_finalizers(advice, holder, "is terminating");
     advice_of_return(advice, claim, holder);
+}
+
+/* Of a node that is cordoned, and perhaps being drained. An operator has budgets of its own. */
+static void advise_drain(struct advice_list *advice, const struct who_claim *claim,
+                         const struct who_pod *holder)
+{
+    const struct node *node = node_at(holder->pod->node);
+    char name[PROVISIONED_NAME_BYTES];
+    struct budgets budgets;
+
+    if (node == NULL || !node->is_unschedulable || !workload_scales(holder->owner.kind))
+        return;
+    who_find_budgets(&budgets, &claim->inquiry->cluster, holder->pod);
+    for (size_t i = 0; i < budgets.count; i++)
+        if (resource_number(budgets.items[i]) == 0) {
+            advice_list_add(advice,
+                            "node %.*s is cordoned, and PodDisruptionBudget %.*s stops a drain of "
+                            "it: let it allow an eviction (maxUnavailable: 1)",
+                            SLICE_ARG(pod_node(holder->pod)),
+                            SLICE_ARG(resource_name(budgets.items[i], name)));
+            return;
+        }
+}
+
+/* A pod that was bound past the scheduler, to a claim that is for one pod. */
+static void advise_copy(struct advice_list *advice, const struct who_claim *claim)
+{
+    const struct pod *pod = claim->asked;
+    struct who_pod asked;
+
+    if (pod == NULL || claim->access != ACCESS_ONE_POD || !pod_is_assigned(pod) ||
+        claim->holder_count == 0 || claim->holders[0].owner.name.len == 0)
+        return;
+    if (!who_pod_init(&asked, claim->inquiry, pod, claim->arena)) {
+        advice->has_failed = true;
+    } else if (asked.is_owner_known && asked.owner.name.len == 0) {
+        advice_list_add(advice, "pod %.*s/%.*s has no controller: if it is only a copy, delete it",
+                        POD_ARG(pod));
+        advice_list_row(advice, ADVICE_DELETE_POD, &POD_WORDS(pod));
+    }
 }
 
 static void advise_holder(struct advice_list *advice, const struct who_claim *claim,
@@ -77,10 +159,13 @@ static void advise_holder(struct advice_list *advice, const struct who_claim *cl
 {
     bool has_kubelet = holder->node_state != NODE_MISSING && holder->node_state != NODE_UNREACHABLE;
 
-    advice_of_node(advice, claim, holder);
-    if (holder->pod->is_terminating)
+    if (holder->pod->is_terminating) {
         advise_terminating(advice, claim, holder);
-    else if (has_kubelet || holder->owner.name.len != 0)
+        return;
+    }
+    advice_of_node(advice, claim, holder);
+    advise_drain(advice, claim, holder);
+    if (has_kubelet || holder->owner.name.len != 0)
         advice_by_owner(advice, claim, holder);
 }
 
@@ -88,6 +173,7 @@ static void advise_holders(struct advice_list *advice, const struct who_claim *c
 {
     size_t count = advised_count(claim);
 
+    advise_copy(advice, claim);
     for (size_t i = 0; i < count; i++)
         advise_holder(advice, claim, &claim->holders[i]);
     if (count != claim->holder_count)
@@ -191,9 +277,8 @@ static void advise_again(struct advice_list *advice, const struct who_claim *cla
 
     advice_list_add(
         advice,
-        "volume %.*s is gone. If its storage still exists, create the PersistentVolume for "
-        "it again, with claimRef: {namespace: %.*s, name: %.*s, uid: %.*s}: the claim is "
-        "bound to it again, with its data",
+        "volume %.*s is gone. If its storage is there, create the PersistentVolume again, with "
+        "claimRef: {namespace: %.*s, name: %.*s, uid: %.*s}: the claim then gets its data",
         SLICE_ARG(words.name), SLICE_ARG(words.ns), SLICE_ARG(words.claim),
         SLICE_ARG(uid_text(&claim->claim->uid, uid)));
     advice_list_add(advice,
@@ -238,22 +323,33 @@ static void advise_volume(struct advice_list *advice, const struct who_claim *cl
 /* ---- the claim ---- */
 
 /* A pod that has ended keeps the claim, as long as it has a node (pvc-protection). */
+static void advise_ended(struct advice_list *advice, const struct who_claim *claim,
+                         const struct pod *pod)
+{
+    advice_list_add(
+        advice,
+        "pod %.*s/%.*s has ended, and keeps the claim: delete the pod, not the claim's finalizer",
+        POD_ARG(pod));
+    advice_list_row(advice, ADVICE_DELETE_ENDED_POD, &POD_WORDS(pod));
+    advice_warn_of_loss(advice, claim, pod);
+}
+
 static void advise_finished(struct advice_list *advice, const struct who_claim *claim)
 {
     size_t shown = claim->claim->is_deleting ? 0 : ADVISED_HOLDERS_MAX;
 
     for (size_t i = 0; i < claim->finished_count && shown < ADVISED_HOLDERS_MAX; i++) {
         const struct pod *pod = claim->finished[i];
-        if (!pod_is_assigned(pod) || pod->is_terminating)
+        struct who_pod ended;
+        if (!pod_is_assigned(pod))
             continue;
         shown++;
-        advice_list_add(
-            advice,
-            "pod %.*s/%.*s has ended, and keeps the claim: delete the pod, not the claim's "
-            "finalizer",
-            POD_ARG(pod));
-        advice_list_row(advice, ADVICE_DELETE_ENDED_POD, &POD_WORDS(pod));
-        advice_warn_of_loss(advice, claim, pod);
+        if (!pod->is_terminating)
+            advise_ended(advice, claim, pod);
+        else if (!who_pod_init(&ended, claim->inquiry, pod, claim->arena))
+            advice->has_failed = true;
+        else
+            advise_finalizers(advice, &ended, "has ended, and keeps the claim");
     }
 }
 
@@ -267,49 +363,46 @@ static void advise_keeping(struct advice_list *advice, const struct who_claim *c
         return;
     advice_list_add(
         advice,
-        "volume %.*s and its data %s with the claim (reclaim policy %.*s). To keep them, do "
-        "this before the last pod is gone: then %s%.*s%s",
-        SLICE_ARG(claim->volume), policy.len == 0 ? "may go" : "go",
-        SLICE_ARG(policy.len == 0 ? SLICE("not known") : policy),
-        stays ? "a new claim of that name, with volumeName: " : "volume ", SLICE_ARG(claim->volume),
-        stays ? ", can have them"
-              : ", which is being deleted, goes, and its storage stays: note what it is, "
-                "for a new PersistentVolume");
+        "volume and data %s with the claim (reclaim policy %.*s). To keep them, do this before: %s",
+        policy.len == 0 ? "may go" : "go", SLICE_ARG(policy.len == 0 ? SLICE("not known") : policy),
+        stays ? "then a new claim of that name can have them, by volumeName"
+              : "the volume, which is being deleted, goes then, and its storage stays: note what "
+                "it is, for a new PersistentVolume");
     advice_list_row(advice, ADVICE_KEEP_VOLUME,
                     &(const struct advice_words){.name = claim->volume, .before = policy});
+}
+
+/* The first pod that has ended and keeps the claim; NULL: none. */
+static const struct pod *find_keeper(const struct who_claim *claim)
+{
+    for (size_t i = 0; i < claim->finished_count; i++)
+        if (pod_is_assigned(claim->finished[i]))
+            return claim->finished[i];
+    return NULL;
 }
 
 static void advise_deletion(struct advice_list *advice, const struct who_claim *claim)
 {
     bool is_retained = slice_equal(claim->volume_details.reclaim_policy, SLICE("Retain"));
+    const struct pod *keeper = claim->assigned_count == 0 ? find_keeper(claim) : NULL;
 
     if (!claim->claim->is_deleting)
         return;
-    if (claim->assigned_count == 0 && claim->finished_count == 0) {
+    if (claim->assigned_count == 0 && keeper == NULL) {
         advice_list_add(advice, "the claim is being deleted: no pod can use it any more");
         return;
     }
-    advice_list_add(
-        advice,
-        "the claim is being deleted, and is gone as soon as no pod uses it%s: no pod that "
-        "waits gets it",
-        is_retained ? "; its volume stays (reclaim policy Retain)" : "");
+    if (keeper == NULL)
+        advice_list_add(
+            advice,
+            "the claim is being deleted, and goes with its last pod; no pod that waits gets it%s",
+            is_retained ? "; its volume stays (reclaim policy Retain)" : "");
+    else
+        advice_list_add(advice,
+                        "the claim is being deleted, and pod %.*s/%.*s, which has ended, keeps it",
+                        POD_ARG(keeper));
     advise_keeping(advice, claim);
     advise_finished(advice, claim);
-}
-
-/* Pods whose node is chosen, and is not the one that has the volume. */
-static void advise_blocked(struct advice_list *advice, const struct who_claim *claim)
-{
-    for (size_t i = 0; i < claim->waiter_count; i++)
-        if (claim->waiters[i].waits_for == WAITS_DETACH) {
-            advice_list_add(advice,
-                            "pod %.*s/%.*s is on node %.*s, and cannot start before volume %.*s is "
-                            "detached from the other node (Multi-Attach)",
-                            POD_ARG(claim->waiters[i].pod),
-                            SLICE_ARG(pod_node(claim->waiters[i].pod)), SLICE_ARG(claim->volume));
-            return;
-        }
 }
 
 static void advise_taken(struct advice_list *advice, const struct who_claim *claim)
@@ -330,19 +423,70 @@ static void advise_taken(struct advice_list *advice, const struct who_claim *cla
             SLICE_ARG(ns), SLICE_ARG(name));
 }
 
+/* The claim names a volume that is there, and is not its own. */
+static void advise_named(struct advice_list *advice, const struct who_claim *claim,
+                         const struct resource *volume)
+{
+    struct slice name = resource_attribute(volume, VOLUME_CLAIM_NAME);
+    struct slice ns = resource_attribute(volume, VOLUME_CLAIM_NAMESPACE);
+    bool is_own = slice_equal(name, claim_name(claim->claim)) &&
+                  (ns.len == 0 || slice_equal(ns, name_text(claim->claim->ns)));
+
+    if (name.len != 0 && !is_own)
+        advice_list_add(advice,
+                        "volume %.*s, which the claim names, is of claim %.*s/%.*s: create the "
+                        "claim again with another volume",
+                        SLICE_ARG(claim->volume), SLICE_ARG(ns), SLICE_ARG(name));
+    else
+        advice_list_add(advice,
+                        "volume %.*s, which the claim names, is not bound to it: they differ, or "
+                        "its claimRef is not whole; claimguard why says in what",
+                        SLICE_ARG(claim->volume));
+}
+
+/* What should make its volume. */
+static void advise_provisioning(struct advice_list *advice, const struct who_claim *claim)
+{
+    const struct cluster *cluster = &claim->inquiry->cluster;
+    struct slice class = name_slice(claim_storage_class(claim->claim));
+    struct slice provisioner = volume_provisioner(cluster, claim->claim, NULL);
+    bool makes_none = slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner"));
+
+    if (makes_none && !volume_offers_fit(cluster, claim->claim)) {
+        advice_list_add(advice,
+                        "StorageClass %.*s makes no volumes, and none is Available that fits: "
+                        "create a PersistentVolume of that class",
+                        SLICE_ARG(class));
+        return;
+    }
+    if (makes_none || provisioner.len == 0)
+        advice_list_add(advice, "the claim has no volume yet (Pending): its events say why");
+    else
+        advice_list_add(advice,
+                        "the claim has no volume yet: is the provisioner %.*s running? The claim's "
+                        "events have what it says",
+                        SLICE_ARG(provisioner));
+    advice_list_row(advice, ADVICE_SEE_CLAIM,
+                    &(const struct advice_words){.ns = name_text(claim->claim->ns),
+                                                 .claim = claim_name(claim->claim)});
+}
+
 /* A claim that has no volume, or none any more. */
 static void advise_unbound(struct advice_list *advice, const struct who_claim *claim)
 {
+    const struct resource *named =
+        cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume);
+    bool is_pending = claim_phase(claim->claim) == CLAIM_PENDING;
+
     if (claim->claim->is_deleting)
         return;
-    if (claim_phase(claim->claim) == CLAIM_LOST || claim->is_of_earlier) {
+    if (claim_phase(claim->claim) == CLAIM_LOST || claim->is_of_earlier)
         advise_volume(advice, claim);
-    } else if (claim_phase(claim->claim) == CLAIM_PENDING) {
-        advice_list_add(advice, "the claim has no volume yet (Pending): its events say why");
-        advice_list_row(advice, ADVICE_SEE_CLAIM,
-                        &(const struct advice_words){.ns = name_text(claim->claim->ns),
-                                                     .claim = claim_name(claim->claim)});
-    }
+    else if (is_pending && named != NULL &&
+             volume_of(&claim->inquiry->cluster, claim->claim) == NULL)
+        advise_named(advice, claim, named);
+    else if (is_pending)
+        advise_provisioning(advice, claim);
 }
 
 static void advise(struct advice_list *advice, const struct who_claim *claim, bool names_waiters)
@@ -357,8 +501,6 @@ static void advise(struct advice_list *advice, const struct who_claim *claim, bo
         return;
     if (names_waiters && claim->access == ACCESS_ONE_POD && !claim->claim->is_deleting)
         advise_preemption(advice, claim);
-    if (names_waiters)
-        advise_blocked(advice, claim);
     advise_holders(advice, claim);
     if (claim->holder_count == 0)
         advise_taken(advice, claim);

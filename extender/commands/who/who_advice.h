@@ -13,7 +13,8 @@
 #define POD_WORDS(pod) \
     ((const struct advice_words){.ns = name_text((pod)->ns), .name = pod_name(pod)})
 
-/* What is lost, besides, when the pod ends: a claim that is being deleted or is the pod's own. */
+/* What is lost, besides, when the pod ends: a claim that is being deleted or is the pod's own.
+ * claim: NULL: none. */
 void advice_warn_of_loss(struct advice_list *advice, const struct who_claim *claim,
                          const struct pod *pod);
 
@@ -54,6 +55,12 @@ void scaling_command(const struct scaling *scaling, int64_t replicas, struct sli
 
 /* Whether nothing would scale the controller up again from that number, as far as is known. */
 bool scaling_lasts(const struct scaling *scaling, int64_t replicas);
+
+/* "Argo CD (shop)", which syncs the controller, or Flux; empty: neither. {NULL, 0}: no memory. */
+struct slice scaling_source(const struct scaling *scaling);
+
+/* Says which HorizontalPodAutoscaler makes more than one pod; nothing: none that is known. */
+void advice_of_autoscaler(const struct scaling *scaling);
 
 /* Warns of what may undo that, besides what was found: Argo CD, Flux, autoscalers not known. */
 void advice_warn_of_undoing(const struct scaling *scaling, int64_t replicas);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "extender/commands/who/who_advice.h"
+#include "policy/holders.h"
 
 /* ---- holder and waiter have the same controller ---- */
 
@@ -65,24 +66,20 @@ static int compare_revisions(const struct scaling *scaling, const struct who_pod
 }
 
 /* The holder is of the older ReplicaSet, and its rollout waits for itself. */
-static void advise_old_pod(const struct scaling *scaling, const struct who_pod *waiter,
-                           const char *rule)
+static void advise_old_pod(const struct scaling *scaling, const char *rule)
 {
     const struct pod *old = scaling->holder->pod;
     bool is_alone = count_siblings(scaling) == 1;
 
     advice_list_add(
         scaling->advice,
-        "the rollout of Deployment %.*s waits for itself (%s): new pod %.*s/%.*s waits for "
-        "the claim of old pod %.*s/%.*s, which goes only when the new one is ready%s",
-        SLICE_ARG(scaling->holder->owner.name), rule, POD_ARG(waiter->pod), POD_ARG(old),
+        "the rollout of Deployment %.*s waits for itself (%s): old pod %.*s/%.*s, which has the "
+        "claim, goes only when the new one is ready%s",
+        SLICE_ARG(scaling->holder->owner.name), rule, POD_ARG(old),
         is_alone ? ". For this time, delete only the old pod" : "");
     if (!is_alone)
         return;
-    struct advice_words words = POD_WORDS(old);
-    words.what = arena_printf(scaling->claim->arena, "%.*s/%.*s", POD_ARG(waiter->pod));
-    scaling->advice->has_failed = scaling->advice->has_failed || words.what.ptr == NULL;
-    advice_list_row(scaling->advice, ADVICE_DELETE_OLD_POD, &words);
+    advice_list_row(scaling->advice, ADVICE_DELETE_OLD_POD, &POD_WORDS(old));
     advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
 }
 
@@ -91,12 +88,13 @@ static void advise_rollout(const struct scaling *scaling, const struct who_pod *
 {
     const struct pod *holder = scaling->holder->pod;
     const struct advice_words words = {.ns = name_text(holder->ns),
+                                       .kind = SLICE("deployment"),
                                        .name = scaling->holder->owner.name};
     const char *rule = scaling->claim->access == ACCESS_ONE_POD ? "CG102" : "CG103";
     int order = compare_revisions(scaling, waiter);
 
     if (order < 0)
-        advise_old_pod(scaling, waiter, rule);
+        advise_old_pod(scaling, rule);
     else if (order > 0)
         advice_list_add(scaling->advice,
                         "wait: pod %.*s/%.*s is of an older revision of Deployment %.*s than pod "
@@ -112,37 +110,64 @@ static void advise_rollout(const struct scaling *scaling, const struct who_pod *
     }
     if (advice_of_manager(scaling))
         return;
+    struct slice source = scaling_is_known(scaling) ? scaling_source(scaling) : SLICE("");
     advice_list_add(scaling->advice,
-                    "for good: strategy Recreate stops the old pods before it starts "
-                    "new ones; it ends this rollout, too");
-    if (!scaling_is_known(scaling))
-        return;
-    advice_list_row(scaling->advice, ADVICE_RECREATE, &words);
-    advice_warn_of_undoing(scaling, 0);
+                    "for good: strategy Recreate%s%.*s%s stops the old pods before it starts new "
+                    "ones; it ends this rollout, too",
+                    source.len == 0 ? "" : ", in what ", SLICE_ARG(source),
+                    source.len == 0 ? "" : " syncs,");
+    if (scaling_is_known(scaling) && source.len == 0)
+        advice_list_row(scaling->advice, ADVICE_RECREATE, &words);
+}
+
+/* What lets the pods of one controller not need the claim at the same time. */
+static const char *fewer_text(const struct scaling *scaling)
+{
+    const struct owner *owner = &scaling->holder->owner;
+
+    if (owner_is_kind(owner, SLICE("Job")))
+        return "parallelism: 1 runs them one after another; or give each a generic ephemeral "
+               "volume";
+    if (owner_is_kind(owner, SLICE("StatefulSet")))
+        return "it needs 1 replica, or a new StatefulSet with a volumeClaimTemplate, so that each "
+               "has its own claim";
+    if (scaling->claim->access == ACCESS_ONE_POD)
+        return "it needs no more than one pod, or claims of their own (a StatefulSet)";
+    return "it needs all on one node (podAffinity), a ReadWriteMany volume, or 1 replica";
 }
 
 /* CG104: more pods than may use the claim. */
 static void advise_fewer(const struct scaling *scaling)
 {
     const struct owner *owner = &scaling->holder->owner;
-    bool is_for_one_pod = scaling->claim->access == ACCESS_ONE_POD;
-    bool is_stateful = owner_is_kind(owner, SLICE("StatefulSet"));
 
     advice_list_add(
         scaling->advice,
         "several pods of %.*s %.*s name this claim, which is for %s at a time (CG104): %s",
-        OWNER_ARG(owner), access_text(scaling),
-        is_stateful ? "give each a claim of its own, by a volumeClaimTemplate"
-        : is_for_one_pod
-            ? "it needs no more than one pod, or claims of their own (a StatefulSet)"
-            : "they have to run on one node, or need claims of their own (a StatefulSet)");
-    if (is_stateful || !is_for_one_pod || !scaling_is_known(scaling) ||
-        scaling->workload->details.replicas < 2 || !scaling_lasts(scaling, 1))
+        OWNER_ARG(owner), access_text(scaling), fewer_text(scaling));
+    if (!workload_scales(owner->kind) || !scaling_is_known(scaling) ||
+        scaling->workload->details.replicas < 2)
+        return;
+    if (!scaling_lasts(scaling, 1)) {
+        advice_of_autoscaler(scaling);
+        return;
+    }
+    if (owner_is_kind(owner, SLICE("StatefulSet"))) /* it removes the last ones, also the holder */
         return;
     scaling_command(scaling, 1,
                     arena_printf(scaling->claim->arena, "pods of %.*s %.*s, first those that wait",
                                  OWNER_ARG(owner)));
     advice_warn_of_undoing(scaling, 1);
+}
+
+/* CG104 of a DaemonSet, whose pods run on different nodes. */
+static void advise_each_node(const struct scaling *scaling)
+{
+    advice_list_add(scaling->advice,
+                    "the pods of %.*s %.*s name one claim, which is for %s at a time (CG104): give "
+                    "each a volume of its own (a generic ephemeral volume, hostPath), or all a "
+                    "ReadWriteMany claim",
+                    OWNER_ARG(&scaling->holder->owner), access_text(scaling));
 }
 
 static void advise_workload(const struct scaling *scaling)
@@ -206,10 +231,12 @@ void advice_by_owner(struct advice_list *advice, const struct who_claim *claim,
                      const struct who_pod *holder)
 {
     const struct owner *owner = &holder->owner;
-    struct scaling scaling;
+    struct scaling scaling = {.advice = advice, .claim = claim, .holder = holder};
 
     if (owner->name.len == 0) {
         advise_alone(advice, claim, holder);
+    } else if (owner_is_kind(owner, SLICE("DaemonSet")) && find_sibling(&scaling) != NULL) {
+        advise_each_node(&scaling);
     } else if (scaling_find(&scaling, advice, claim, holder)) {
         advise_workload(&scaling);
     } else if (owner_is_kind(owner, SLICE("Node"))) {
@@ -218,8 +245,8 @@ void advice_by_owner(struct advice_list *advice, const struct who_claim *claim,
     } else {
         advice_list_add(
             advice,
-            "pod %.*s/%.*s finishes, or its controller %.*s %.*s gives it up (for a pod "
-            "that is only deleted, it may create another one)",
+            "pod %.*s/%.*s finishes, or its controller %.*s %.*s ends it, perhaps after it has "
+            "moved its work to another one (it may create one that is only deleted again)",
             POD_ARG(holder->pod), OWNER_ARG(owner));
         advice_warn_of_loss(advice, claim, holder->pod);
     }
@@ -243,17 +270,30 @@ static bool comes_back(const struct scaling *scaling)
     return scaling_ordinal(scaling) < details->first_ordinal + details->replicas;
 }
 
+/* A pod that waits, and is nominated, so that it gets the claim before others; NULL: none. */
+static const struct pod *find_nominated(const struct who_claim *claim)
+{
+    for (size_t i = 0; i < claim->waiter_count; i++)
+        if (holder_is_nominated(&claim->inquiry->cluster, claim->waiters[i].pod))
+            return claim->waiters[i].pod;
+    return NULL;
+}
+
 void advice_of_return(struct advice_list *advice, const struct who_claim *claim,
                       const struct who_pod *holder)
 {
+    const struct pod *nominated = find_nominated(claim);
     const struct pod *waiter = claim->asked != NULL       ? claim->asked
                                : claim->waiter_count != 0 ? claim->waiters[0].pod
                                                           : NULL;
     struct scaling scaling;
 
-    if (waiter == NULL || claim->claim->is_deleting || holder->owner.name.len == 0 ||
-        !scaling_find(&scaling, advice, claim, holder) || find_sibling(&scaling) != NULL ||
-        !comes_back(&scaling))
+    if (nominated != NULL && nominated != claim->asked)
+        advice_list_add(advice, "then pod %.*s/%.*s gets the claim: it is nominated to node %.*s",
+                        POD_ARG(nominated), SLICE_ARG(pod_nominated_node(nominated)));
+    if (nominated != NULL || waiter == NULL || claim->claim->is_deleting ||
+        holder->owner.name.len == 0 || !scaling_find(&scaling, advice, claim, holder) ||
+        find_sibling(&scaling) != NULL || !comes_back(&scaling))
         return;
     advice_list_add(
         advice, "%.*s %.*s %s this pod again, which then competes with pod %.*s/%.*s for the claim",
@@ -268,19 +308,17 @@ void advice_of_return(struct advice_list *advice, const struct who_claim *claim,
 static void advise_taint(struct advice_list *advice, struct slice node)
 {
     advice_list_add(advice,
-                    "if the machine of node %.*s is shut down, and only then, this taint makes "
-                    "kube-controller-manager delete its pods and detach its volumes",
+                    "make sure that the machine of node %.*s is off; only then, this taint deletes "
+                    "its pods and detaches their volumes",
                     SLICE_ARG(node));
     advice_list_row(advice, ADVICE_OUT_OF_SERVICE, &(const struct advice_words){.name = node});
 }
 
 static void advise_untaint(struct advice_list *advice, struct slice node)
 {
-    advice_list_add(
-        advice,
-        "when the machine of node %.*s runs again, remove the taint: nothing else does, and "
-        "no pod is placed there before",
-        SLICE_ARG(node));
+    advice_list_add(advice,
+                    "when the machine of node %.*s runs again, remove the taint: nothing else does",
+                    SLICE_ARG(node));
     advice_list_row(advice, ADVICE_IN_SERVICE, &(const struct advice_words){.name = node});
 }
 
@@ -305,16 +343,11 @@ void advice_of_node(struct advice_list *advice, const struct who_claim *claim,
                         SLICE_ARG(node),
                         holder->is_out_of_service ? "is out of service" : "does not exist",
                         POD_ARG(holder->pod));
-        advice_warn_of_loss(advice, claim, holder->pod);
         if (holder->is_out_of_service)
             advise_untaint(advice, node);
     } else if (holder->node_state == NODE_UNREACHABLE) {
         advise_taint(advice, node);
         advice_warn_of_loss(advice, claim, holder->pod);
-        advice_list_add(advice,
-                        "if the machine of node %.*s may still run, wait for it, or shut it down: "
-                        "nobody else can know that pod %.*s/%.*s has ended",
-                        SLICE_ARG(node), POD_ARG(holder->pod));
     } else if (holder->node_state == NODE_NOT_READY) {
         advise_not_ready(advice, node);
     }
@@ -341,7 +374,8 @@ static const char *outlook_of(const struct who_attachment *attachment)
         return "the node is not ready, so kube-controller-manager detaches it by force after 6 "
                "minutes, unless that is disabled (--disable-force-detach-on-timeout)";
     if (state == NODE_MISSING)
-        return "the node does not exist, so kube-controller-manager detaches it, if the driver can";
+        return "the node does not exist, so kube-controller-manager detaches it, after 6 minutes "
+               "at most: wait";
     return "kube-controller-manager detaches it, as a rule within seconds";
 }
 
@@ -359,9 +393,7 @@ static void advise_attachment(struct advice_list *advice, const struct who_claim
         advice_list_add(advice,
                         "volume %.*s is attached to node %.*s, where no pod holds the claim: %s",
                         SLICE_ARG(claim->volume), SLICE_ARG(node), outlook_of(attachment));
-    if (attachment->is_out_of_service)
-        advise_untaint(advice, node);
-    else if (attachment->node_state == NODE_UNREACHABLE)
+    if (!attachment->is_out_of_service && attachment->node_state == NODE_UNREACHABLE)
         advise_taint(advice, node);
     advice_list_add(advice,
                     "if it stays attached, see why: the controller of driver %.*s (its "
@@ -369,6 +401,8 @@ static void advise_attachment(struct advice_list *advice, const struct who_claim
                     SLICE_ARG(resource_attribute(attachment->record, VOLUME_ATTACHMENT_DRIVER)));
     advice_list_row(advice, ADVICE_SEE_ATTACHMENT,
                     &(const struct advice_words){.name = resource_name(attachment->record, text)});
+    if (attachment->is_out_of_service)
+        advise_untaint(advice, node);
 }
 
 void advice_of_attachments(struct advice_list *advice, const struct who_claim *claim)

@@ -67,6 +67,16 @@ bool advice_of_manager(const struct scaling *scaling)
     return true;
 }
 
+struct slice scaling_source(const struct scaling *scaling)
+{
+    const struct workload_details *details = &scaling->workload->details;
+    struct arena *arena = scaling->claim->arena;
+
+    return details->argo.len != 0 ? arena_printf(arena, "Argo CD (%.*s)", SLICE_ARG(details->argo))
+           : details->flux.len != 0 ? arena_printf(arena, "Flux (%.*s)", SLICE_ARG(details->flux))
+                                    : SLICE("");
+}
+
 /* Argo CD and Flux write again what is in their repository. */
 static void warn_of_sync(const struct scaling *scaling)
 {
@@ -133,6 +143,18 @@ static void advise_autoscaler(const struct scaling *scaling,
                     POD_ARG(scaling->holder->pod));
     see_workload(scaling);
     advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+}
+
+void advice_of_autoscaler(const struct scaling *scaling)
+{
+    const struct autoscaler_details *autoscaler;
+    bool is_known;
+
+    (void)lasting_replicas(scaling, 1, &autoscaler, &is_known);
+    if (autoscaler != NULL)
+        advice_list_add(scaling->advice,
+                        "HorizontalPodAutoscaler %.*s scales it: set its maxReplicas to 1 first",
+                        SLICE_ARG(autoscaler->name));
 }
 
 /* ---- a controller that is not known ---- */
@@ -307,12 +329,38 @@ static void advise_stateless(const struct scaling *scaling)
 
 /* ---- Job ---- */
 
+/* Whether a pod that waits, the one that is asked about if there is one, is of a later run of the
+ * holder's CronJob. */
+static bool is_for_next_run(const struct scaling *scaling, struct slice cron_job)
+{
+    const struct who_claim *claim = scaling->claim;
+
+    for (size_t i = 0; i < claim->waiter_count; i++)
+        if ((claim->asked == NULL || claim->asked == claim->waiters[i].pod) &&
+            !owner_is_same(&claim->waiters[i].owner, &scaling->holder->owner) &&
+            who_is_of(claim->inquiry, &claim->waiters[i], KIND_CRON_JOB, cron_job))
+            return true;
+    return false;
+}
+
+static void advise_cron_job(const struct scaling *scaling)
+{
+    struct slice name = scaling->workload->details.controller.name;
+
+    advice_list_add(scaling->advice, "first suspend CronJob %.*s, so that it creates no other Job",
+                    SLICE_ARG(name));
+    advice_list_row(
+        scaling->advice, ADVICE_SUSPEND_CRON_JOB,
+        &(const struct advice_words){.ns = name_text(scaling->holder->pod->ns), .name = name});
+}
+
 /* Suspends a Job, and the CronJob that it is of. */
 static void advise_suspension(const struct scaling *scaling)
 {
     const struct workload_details *job = &scaling->workload->details;
     struct slice ns = name_text(scaling->holder->pod->ns), name = scaling->holder->owner.name;
     bool is_of_cron_job = owner_is_kind(&job->controller, SLICE("CronJob"));
+    bool are_runs = is_of_cron_job && is_for_next_run(scaling, job->controller.name);
 
     if (job->is_suspended) {
         advice_list_add(scaling->advice, "Job %.*s is suspended: it removes pod %.*s/%.*s",
@@ -320,24 +368,25 @@ static void advise_suspension(const struct scaling *scaling)
         advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
         return;
     }
-    if (is_of_cron_job) {
-        advice_list_add(scaling->advice,
-                        "first suspend CronJob %.*s, so that it creates no other Job",
-                        SLICE_ARG(job->controller.name));
-        advice_list_row(scaling->advice, ADVICE_SUSPEND_CRON_JOB,
-                        &(const struct advice_words){.ns = ns, .name = job->controller.name});
-    } else if (advice_of_manager(scaling)) {
+    if (is_of_cron_job && !are_runs)
+        advise_cron_job(scaling);
+    else if (!is_of_cron_job && advice_of_manager(scaling))
         return;
-    }
-    advice_list_add(
-        scaling->advice,
-        "%sJob %.*s finishes, or is suspended (for a pod that is only deleted, it creates "
-        "another one)",
-        is_of_cron_job ? "then " : "", SLICE_ARG(name));
+    advice_list_add(scaling->advice,
+                    "%sJob %.*s%s finishes, or suspend it (it creates a pod that is only deleted "
+                    "again)",
+                    are_runs         ? "wait until "
+                    : is_of_cron_job ? "then "
+                                     : "",
+                    SLICE_ARG(name), are_runs ? ", the earlier run," : "");
     advice_list_row(scaling->advice, ADVICE_SUSPEND_JOB,
                     &(const struct advice_words){.ns = ns, .name = name});
     warn_of_sync(scaling);
     advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+    if (are_runs)
+        advice_list_add(scaling->advice,
+                        "for good: concurrencyPolicy: Forbid in CronJob %.*s, whose runs overlap",
+                        SLICE_ARG(job->controller.name));
 }
 
 /* ---- any of them ---- */

@@ -59,9 +59,10 @@ enum waits_for {
 struct who_pod {
     const struct pod *pod;
     struct pod_details details;
-    struct slice since;  /* when it was bound, or, of one that waits, when it was created */
-    struct owner owner;  /* its controller; a Deployment instead of its ReplicaSet. Or no name */
-    bool is_owner_known; /* false: the input does not have owners */
+    struct slice since;   /* when it was bound, or, of one that waits, when it was created */
+    struct slice deleted; /* of one that is terminating: when it was deleted; empty: not known */
+    struct owner owner;   /* its controller; a Deployment instead of its ReplicaSet. Or no name */
+    bool is_owner_known;  /* false: the input does not have owners */
     enum node_state node_state;
     bool is_out_of_service;   /* its node has that taint */
     enum waits_for waits_for; /* of one that waits */
@@ -161,6 +162,17 @@ bool who_is_of(const struct inquiry *inquiry, const struct who_pod *pod, enum ki
 /* Whether the pod has a node, which has not mounted its volumes yet, as far as is known. */
 bool who_waits_for_mounts(const struct who_pod *pod);
 
+/* Whether the pod is being deleted, and something keeps it: a finalizer, a node that is lost, or
+ * its kubelet, when its grace is over. Of a snapshot, that is not known. */
+bool who_cannot_end(const struct who_pod *pod, int64_t now_ms);
+
+/* Whether the pod's node does not exist, does not answer, or is out of service. */
+static inline bool who_has_lost_node(const struct who_pod *pod)
+{
+    return pod->node_state == NODE_MISSING || pod->node_state == NODE_UNREACHABLE ||
+           pod->is_out_of_service;
+}
+
 /* "Terminating", as kubectl says; why a container waits; or the phase. */
 struct slice who_state(const struct who_pod *pod);
 
@@ -182,6 +194,11 @@ void who_find_budgets(struct budgets *out, const struct cluster *cluster, const 
  * wait for it, and for which one holders may be preempted. */
 struct advice_list who_freed_by(const struct who_claim *claim, bool names_waiters,
                                 struct arena *arena);
+
+/* What would end a pod that is terminating, by its node and its grace. It has none of the claims,
+ * or one of them. */
+struct advice_list who_ended_by(const struct who_pod *pod, const struct who_claim *claim,
+                                int64_t now_ms, struct arena *arena);
 
 /* Of a claim whose volume is not there, or was an earlier claim's: what binds it again. */
 struct advice_list who_bound_by(const struct who_claim *claim, struct arena *arena);

@@ -7,6 +7,8 @@
 #include "extender/commands/who/who_claim.h"
 #include "policy/holders.h"
 
+enum { TIME_BYTES_MAX = 64 };
+
 /* ---- details ---- */
 
 /* A ReplicaSet of a Deployment has its name and the hash of its template. */
@@ -117,6 +119,22 @@ static struct slice bound_since(const struct pod_details *details)
     return details->started.len != 0 ? details->started : details->created;
 }
 
+/* When its deletion was asked for: its grace ends at its deletionTimestamp. False: no memory. */
+static bool find_deleted(struct who_pod *pod, struct arena *arena)
+{
+    int64_t end_ms = time_parse(pod->details.deletion_timestamp);
+    struct buf text;
+
+    pod->deleted = SLICE("");
+    if (end_ms == 0 || pod->details.grace_seconds < 0 || pod->details.grace_seconds > end_ms / 1000)
+        return true;
+    buf_init(&text, TIME_BYTES_MAX);
+    buf_time(&text, end_ms - pod->details.grace_seconds * 1000, false);
+    pod->deleted = arena_copy(arena, buf_slice(&text));
+    buf_dispose(&text);
+    return pod->deleted.ptr != NULL;
+}
+
 bool who_pod_init(struct who_pod *out, const struct inquiry *inquiry, const struct pod *pod,
                   struct arena *arena)
 {
@@ -133,7 +151,18 @@ bool who_pod_init(struct who_pod *out, const struct inquiry *inquiry, const stru
     out->node_state = who_node_state(inquiry, pod_node(pod), arena);
     out->since = !pod_is_assigned(pod) ? out->details.created : bound_since(&out->details);
     out->is_out_of_service = who_is_out_of_service(inquiry, pod_node(pod), out->node_state, arena);
-    return true;
+    return find_deleted(out, arena);
+}
+
+bool who_cannot_end(const struct who_pod *pod, int64_t now_ms)
+{
+    int64_t end_ms = time_parse(pod->details.deletion_timestamp);
+
+    if (!pod->pod->is_terminating)
+        return false;
+    if (pod->details.finalizers.count != 0)
+        return true;
+    return pod_holds(pod->pod) && (who_has_lost_node(pod) || (end_ms != 0 && end_ms < now_ms));
 }
 
 struct slice who_state(const struct who_pod *pod)

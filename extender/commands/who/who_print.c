@@ -226,6 +226,8 @@ static void add_holder(struct block *block, const struct who_claim *claim,
 
     put_pod(block, holder, who_state(holder));
     put_node_state(block, holder->node_state);
+    if (node_at(holder->pod->node) != NULL && node_at(holder->pod->node)->is_unschedulable)
+        buf_put(&block->line, SLICE("; the node is cordoned"));
     block_row(block, label);
     who_find_budgets(&budgets, &claim->inquiry->cluster, holder->pod);
     for (size_t i = 0; i < budgets.count; i++) {
@@ -240,9 +242,12 @@ static void add_holder(struct block *block, const struct who_claim *claim,
     }
 }
 
-static void add_waiter(struct block *block, const struct who_pod *waiter, const char *label)
+/* before: the one above it; NULL: none. What a scheduler says of both stands once. */
+static void add_waiter(struct block *block, const struct who_pod *waiter,
+                       const struct who_pod *before, const char *label)
 {
     bool is_assigned = pod_is_assigned(waiter->pod);
+    bool is_new = before == NULL || !slice_equal(who_message(waiter), who_message(before));
 
     put_pod(block, waiter, is_assigned ? who_state(waiter) : SLICE(""));
     block_put_if(block, ", nominated to ", pod_nominated_node(waiter->pod));
@@ -250,7 +255,10 @@ static void add_waiter(struct block *block, const struct who_pod *waiter, const 
         buf_put(&block->line, SLICE(", has scheduling gates"));
     if (waiter->waits_for == WAITS_OTHER)
         buf_put(&block->line, SLICE(", not for this claim"));
-    block_put_if(block, ": ", who_message(waiter));
+    else if (waiter->waits_for == WAITS_DETACH)
+        buf_put(&block->line, SLICE(" (Multi-Attach)"));
+    if (is_new)
+        block_put_if(block, ": ", who_message(waiter));
     block_row(block, label);
 }
 
@@ -263,7 +271,8 @@ static void add_pods(struct block *block, const struct who_claim *claim)
     for (size_t i = 0; i < claim->holder_count; i++)
         add_holder(block, claim, &claim->holders[i], i == 0 ? "  held by" : " ");
     for (size_t i = 0; i < claim->waiter_count; i++)
-        add_waiter(block, &claim->waiters[i], i == 0 ? "  waiting" : " ");
+        add_waiter(block, &claim->waiters[i], i == 0 ? NULL : &claim->waiters[i - 1],
+                   i == 0 ? "  waiting" : " ");
 }
 
 static void add_attachments(struct block *block, const struct who_claim *claim)
@@ -301,14 +310,23 @@ static void add_takers(struct block *block, const struct who_claim *claim)
     }
 }
 
+/* All but the one that each claim has. */
+static void put_finalizers(struct buf *line, const struct pull_items *finalizers)
+{
+    const struct slice *items = finalizers->items;
+
+    for (size_t i = 0; i < finalizers->count; i++)
+        if (!slice_equal(items[i], SLICE("kubernetes.io/pvc-protection")))
+            buf_printf(line, "%s%.*s", line->len == 0 ? "" : ", ", SLICE_ARG(items[i]));
+}
+
 static void add_notes(struct block *block, const struct who_claim *claim)
 {
     const char *label = "  note";
 
-    if (claim->details.finalizers.count != 0) {
-        put_list(&block->line, &claim->details.finalizers);
+    put_finalizers(&block->line, &claim->details.finalizers);
+    if (block->line.len != 0)
         block_row(block, "  finalizers");
-    }
     if (who_is_violated(claim))
         buf_printf(&block->line, "it is for one pod, and %zu pods hold it", claim->assigned_count);
     else if (claim->access == ACCESS_ONE_NODE)

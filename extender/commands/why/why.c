@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include "extender/commands/why/why_internal.h"
+#include "policy/volume.h"
 
 enum {
     READING_BYTES_MAX = 256 << 20,
+    EVENT_BYTES_MAX = 128 << 20,
     POD_BYTES_MAX = 512 << 20,
     ANSWER_BYTES_MAX = 1 << 30,
 };
@@ -32,6 +34,7 @@ struct why *why_new(const struct why_question *question)
         return NULL;
     why->question = question;
     arena_init(&why->reading, READING_BYTES_MAX);
+    arena_init(&why->event_texts, EVENT_BYTES_MAX);
     arena_init(&why->texts, ANSWER_BYTES_MAX);
     return why;
 }
@@ -41,6 +44,7 @@ void why_free(struct why *why)
     if (why == NULL)
         return;
     arena_dispose(&why->reading);
+    arena_dispose(&why->event_texts);
     arena_dispose(&why->texts);
     free(why);
 }
@@ -92,8 +96,9 @@ static bool is_named(const struct why *why, const struct meta *meta)
 static bool keeps_pod(struct why *why, const struct pod_object *pod)
 {
     bool is_asked = is_named(why, &pod->meta);
+    bool has_ended = phase_is_terminal(pod->phase) && pod->meta.deletion_timestamp.len == 0;
 
-    if (!is_asked && (phase_is_terminal(pod->phase) || !why_asks_namespace(why, pod->meta.ns)))
+    if (!is_asked && (has_ended || !why_asks_namespace(why, pod->meta.ns)))
         return false;
     if (is_asked || !slice_equal(pod->phase, SLICE("Running")))
         remember_mounts(why, pod);
@@ -125,7 +130,7 @@ static int take_text(void *context, const struct source_text *text, const struct
     (void)err;
     if (kind_of_any(slice_of(type->api_version), slice_of(type->kind)) != KIND_EVENT)
         return 0;
-    why->has_no_memory = !why_take_event(why, text->text) || why->has_no_memory;
+    why_take_event(why, text->text);
     return 1;
 }
 
@@ -139,6 +144,7 @@ struct inquiry_wish why_wish(struct why *why)
                  1U << KIND_VOLUME_ATTRIBUTES_CLASS | 1U << KIND_POD_DISRUPTION_BUDGET |
                  1U << KIND_VOLUME_ATTACHMENT | 1U << KIND_STORAGE_CAPACITY |
                  (question->is_all ? 0 : 1U << KIND_EVENT), /* there may be many */
+        .optional = 1U << KIND_EVENT,
         .everywhere = 1U << KIND_STORAGE_CAPACITY, /* they are in the namespaces of drivers */
         .ns = question->is_all ? question->ns
                                : operands_namespace(question->operands, question->count),
@@ -155,37 +161,29 @@ struct inquiry_wish why_wish(struct why *why)
 /* Whose absence matters to all answers, and to those about volumes that a driver attaches. */
 static const enum kind needed[] = {
     KIND_NODE,       KIND_CLAIM,    KIND_VOLUME,           KIND_STORAGE_CLASS,
-    KIND_CSI_DRIVER, KIND_CSI_NODE, KIND_VOLUME_ATTACHMENT};
-enum { NEEDED = sizeof needed / sizeof *needed, NEEDED_WITHOUT_DRIVER = 4 };
-
-static size_t needed_count(const struct why_notes *notes)
-{
-    return notes->has_driver ? NEEDED : NEEDED_WITHOUT_DRIVER;
-}
+    KIND_CSI_DRIVER, KIND_CSI_NODE, KIND_VOLUME_ATTACHMENT /* the last ones: of CSI volumes */};
+enum { NEEDED = sizeof needed / sizeof *needed, NEEDED_WITHOUT_CSI = 4 };
 
 static bool lacks_kind(const struct inquiry *inquiry, const struct why_notes *notes)
 {
-    for (size_t i = 0; i < needed_count(notes); i++)
+    for (size_t i = 0; i < (notes->has_csi ? NEEDED : NEEDED_WITHOUT_CSI); i++)
         if (inquiry_gap(inquiry, needed[i]) != NULL)
             return true;
     return notes->names_attributes_class &&
            inquiry_gap(inquiry, KIND_VOLUME_ATTRIBUTES_CLASS) != NULL;
 }
 
-/* Whether a driver, or a plug-in that a driver may have replaced, has to do with the claim, as far
- * as is known: volumes such as NFS, and classes that make none, have neither. */
-static bool may_have_driver(const struct why_pod *pod, const struct why_claim *claim)
+/* Whether the volume may be of a CSI driver: those of hostPath, local and NFS have neither driver
+ * nor attachment. */
+static bool may_be_csi(const struct why_pod *pod, const struct why_claim *claim)
 {
-    struct slice provisioner = claim->class == NULL
-                                   ? SLICE("")
-                                   : resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER);
-
     if (claim->volume != NULL)
         return volume_driver(claim->volume).len != 0 ||
-               resource_attribute(claim->volume, VOLUME_IN_TREE).len != 0;
+               volume_attachment(&pod->inquiry->cluster, claim->volume, false) != ATTACHMENT_NO;
     if (claim->is_bound || claim->class == NULL)
         return !why_knows(pod, claim->is_bound ? KIND_VOLUME : KIND_STORAGE_CLASS);
-    return !slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner"));
+    return !slice_equal(resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER),
+                        SLICE("kubernetes.io/no-provisioner"));
 }
 
 /* Adds what this pod's claims lack to what others do. */
@@ -195,7 +193,7 @@ static void note_claims(struct why_notes *notes, const struct why_pod *pod)
 
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
-        notes->has_driver = notes->has_driver || may_have_driver(pod, claim);
+        notes->has_csi = notes->has_csi || may_be_csi(pod, claim);
         notes->lacks_labels = notes->lacks_labels ||
                               (pod->node_count != 0 && !pod->has_labels && claim->volume != NULL);
         notes->lacks_pods = notes->lacks_pods || (notes->is_of_namespace && is_scheduling);
@@ -211,17 +209,21 @@ static void note_claims(struct why_notes *notes, const struct why_pod *pod)
     }
 }
 
+static bool has_inline(const struct why_pod *pod)
+{
+    return pod->object.mounts != NULL && mounts_have_inline(pod->object.mounts);
+}
+
 static void note(struct why_notes *notes, struct why_pod *pod, bool has_events)
 {
     const struct inquiry *inquiry = pod->inquiry;
     struct why_notes own = {.is_of_namespace = notes->is_of_namespace};
-    bool has_volumes = pod->claim_count != 0 ||
-                       (pod->object.mounts != NULL && mounts_have_inline(pod->object.mounts));
+    bool has_volumes = pod->claim_count != 0 || has_inline(pod);
 
-    own.has_driver = pod->object.mounts != NULL && mounts_have_inline(pod->object.mounts);
     note_claims(&own, pod);
+    own.has_csi = own.has_csi || has_inline(pod);
     note_claims(notes, pod);
-    notes->has_driver = notes->has_driver || own.has_driver;
+    notes->has_csi = notes->has_csi || own.has_csi;
     notes->has_starting = notes->has_starting || (pod->stage == WHY_STARTING && !has_events);
     notes->has_scheduling = notes->has_scheduling || pod->stage == WHY_SCHEDULING;
     pod->is_complete = !has_volumes || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
@@ -255,7 +257,7 @@ static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
          "checks them"},
     };
 
-    inquiry_add_gaps(inquiry, gaps, needed, needed_count(notes));
+    inquiry_add_gaps(inquiry, gaps, needed, notes->has_csi ? NEEDED : NEEDED_WITHOUT_CSI);
     if (notes->names_attributes_class)
         inquiry_add_gaps(inquiry, gaps, &(const enum kind){KIND_VOLUME_ATTRIBUTES_CLASS}, 1);
     inquiry_add_object_gaps(inquiry, gaps);
@@ -311,6 +313,20 @@ static void leave_out_repeated(const struct why_pod *pod, size_t index)
             helps->items[kept++] = helps->items[i];
     }
     helps->count = kept;
+}
+
+/* No cause: what its node says when it mounts a volume is in its Events, which this input lacks. */
+static void look_for_events(struct why_pod *pod)
+{
+    pod->looks = (struct advice_list){.arena = pod->texts};
+    if (pod->stage != WHY_STARTING || why_first_cause(pod) != NULL ||
+        who_has_lost_node(&pod->who) || (pod->claim_count == 0 && !has_inline(pod)))
+        return;
+    advice_list_add(&pod->looks, "its events say whether its node cannot mount a volume, and why");
+    advice_list_row(
+        &pod->looks, ADVICE_SEE_POD,
+        &(const struct advice_words){.ns = name_text(pod->pod->ns), .name = pod_name(pod->pod)});
+    pod->has_failed = pod->has_failed || pod->looks.has_failed;
 }
 
 static void find_causes(struct why_pod *pod)
@@ -388,6 +404,8 @@ static bool add_pod(struct why *why, const struct inquiry *inquiry, const struct
         find_causes(pod);
         find_left(pod);
         why_find_events(why, pod);
+        if (!has_events(why, inquiry))
+            look_for_events(pod);
     }
     arena_dispose(&arena);
     return is_whole && !pod->has_failed;

@@ -14,6 +14,7 @@
 /* clang-format off */
 #define WHY_CAUSES(OF_POD, OF_CLAIM) \
     OF_POD(why_finalizers, "DeletionHeldByFinalizer", WHY_ANY) \
+    OF_POD(why_terminating, "PodTerminating", WHY_STARTING | WHY_RUNNING) \
     OF_POD(why_given_up, "NamespaceGivenUp", WHY_WAITING) \
     OF_CLAIM(why_claim_missing, "ClaimMissing", WHY_WAITING) \
     OF_CLAIM(why_claim_of_another, "ClaimOfAnotherPod", WHY_WAITING) \

@@ -7,7 +7,10 @@
 #include "config/base/scope.h"
 #include "extender/commands/why/why_internal.h"
 
-enum { MESSAGE_BYTES_MAX = 1024 }; /* more than that is no Event of an API server */
+enum {
+    MESSAGE_BYTES_MAX = 1024, /* more than that is no Event of an API server */
+    MESSAGE_BYTES_MIN = 16,   /* to be compared */
+};
 
 #define NAME(key_, member_) PULL_FIELD(key_, PULL_NAME, why_event, member_)
 #define TEXT(key_, member_) PULL_FIELD(key_, PULL_STRING, why_event, member_)
@@ -28,11 +31,11 @@ _Static_assert(offsetof(struct event_object, event) == 0, "the rows of both are 
 #define COUNT(key_, member_) PULL_FIELD(key_, PULL_INTEGER, event_object, member_)
 static const struct pull_field event_fields[] = {
     PULL_IN("metadata", TIME("creationTimestamp", created)),
-    PULL_IN("involvedObject", NAME("kind", kind), NAME("namespace", ns), NAME("name", name),
-            NAME("uid", uid)),
+    PULL_IN("involvedObject", NAME("apiVersion", api_version), NAME("kind", kind),
+            NAME("namespace", ns), NAME("name", name), NAME("uid", uid)),
     PULL_IN("series", TIME("lastObservedTime", series), COUNT("count", times.series_count)),
     NAME("type", type),
-    NAME("reason", reason),
+    PULL_FIELD("reason", PULL_BOUNDED, why_event, reason),
     TEXT("message", message),
     TIME("eventTime", event),
     TIME("lastTimestamp", last),
@@ -82,16 +85,16 @@ static struct slice in_one_line(struct arena *arena, struct slice message)
     return (struct slice){text, out};
 }
 
-/* False: no memory. */
+/* False: no room. */
 static bool keep(struct why *why, const struct event_object *read)
 {
     struct pull_items *items = &why->events;
-    struct arena *arena = &why->reading;
+    struct arena *arena = &why->event_texts;
 
     items->items = arena_grow(arena, items->items, items->count, sizeof(struct why_event));
     if (items->items == NULL)
         return false;
-    struct why_event *event = (struct why_event *)items->items + items->count++;
+    struct why_event *event = (struct why_event *)items->items + items->count;
     *event = read->event;
     struct slice *const texts[] = {&event->kind, &event->ns,   &event->name,
                                    &event->uid,  &event->type, &event->reason};
@@ -104,22 +107,25 @@ static bool keep(struct why *why, const struct event_object *read)
     event->message = in_one_line(arena, read->event.message);
     if (event->count < read->times.series_count)
         event->count = read->times.series_count;
-    return is_whole && event->last.ptr != NULL && event->message.ptr != NULL;
+    is_whole = is_whole && event->last.ptr != NULL && event->message.ptr != NULL;
+    items->count += is_whole ? 1 : 0;
+    return is_whole;
 }
 
-bool why_take_event(struct why *why, struct slice text)
+void why_take_event(struct why *why, struct slice text)
 {
     struct event_object read = {.event = {.count = 0}};
     SCOPED_ARENA(arena, 1 << 20);
 
-    why->has_events = true;
+    why->has_events = why->has_events || !why->question->is_all;
     if (!pull_fields_of(text, event_fields, PULL_FIELD_COUNT(event_fields), &arena, &read))
-        return true;
+        return;
     bool is_of_pod = slice_equal(read.event.kind, slice_of(kind_text(KIND_POD)));
     if (slice_equal(read.event.type, SLICE("Normal")) || !(is_of_pod || is_of_claim(&read.event)) ||
+        api_group_of(read.event.api_version).len != 0 || why->question->is_all ||
         !why_asks_namespace(why, read.event.ns))
-        return true;
-    return keep(why, &read);
+        return;
+    (void)keep(why, &read);
 }
 
 /* ---- the answer ---- */
@@ -170,6 +176,8 @@ static bool is_needless(const struct why_pod *pod, const struct why_event *event
 
     if (is_of_scheduler && (message.len != 0 || pod->stage != WHY_SCHEDULING))
         return true;
+    if (event->message.len < MESSAGE_BYTES_MIN)
+        return false; /* it may stand in any text */
     for (size_t i = 0; i < pod->cause_count; i++)
         if (slice_has(pod->causes[i].text, event->message))
             return true;

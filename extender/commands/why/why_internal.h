@@ -25,7 +25,7 @@ struct why_mounts {
 
 /* An Event of a pod or claim. */
 struct why_event {
-    struct slice kind, ns, name, uid; /* of the object */
+    struct slice api_version, kind, ns, name, uid; /* of the object */
     struct slice type, reason, message;
     struct slice last; /* when it was seen last; empty: not known */
     int64_t count;     /* how often; 0: not known */
@@ -36,6 +36,8 @@ struct why_owner {
     const struct operand *operand;
     size_t pods, waiting;      /* that have not ended; of these, those that wait */
     struct pull_items undoers; /* struct slice: who would undo what is changed there */
+    struct slice state;        /* of one without pods, or of a node that is lost; or empty */
+    struct advice_list helps;
     bool exists;
 };
 
@@ -125,12 +127,13 @@ struct why_pod {
     const struct why_event *events[WHY_EVENTS_SHOWN_MAX]; /* that say more; the last one first */
     size_t event_count;
     struct why_left left;
-    bool is_complete;    /* the input has all that causes are found by */
-    bool are_apart;      /* two of its volumes have no node in common */
-    bool lacks_driver;   /* it was said that nodes lack the driver of its volume */
-    bool is_hopeless;    /* a claim can never be its own: nothing else of it matters */
-    bool has_failed;     /* there was no memory */
-    struct arena *texts; /* of all that is above, and of causes */
+    struct advice_list looks; /* of one without a cause: what says more */
+    bool is_complete;         /* the input has all that causes are found by */
+    bool are_apart;           /* two of its volumes have no node in common */
+    bool lacks_driver;        /* it was said that nodes lack the driver of its volume */
+    bool is_hopeless;         /* a claim can never be its own: nothing else of it matters */
+    bool has_failed;          /* there was no memory */
+    struct arena *texts;      /* of all that is above, and of causes */
 
     /* Only while causes are looked for: */
     struct why_shared *shared;
@@ -147,10 +150,10 @@ struct why_pod {
 struct why_notes {
     bool is_of_namespace;        /* pods of other namespaces are not read */
     bool lacks_pods;             /* and one that waits for a node has claims */
-    bool has_driver;             /* a volume that a driver makes, or attaches */
     bool lacks_labels;           /* of nodes, which a volume's nodeAffinity reads */
     bool names_attributes_class; /* a claim names a VolumeAttributesClass */
     bool has_scheduling;         /* a pod without a node */
+    bool has_csi;                /* a volume of a CSI driver, or of one that is not known */
     bool has_starting;           /* a pod whose volumes may not be mounted yet */
     bool lacks_capacities;       /* a pod that waits for a node needs a new volume, of a driver
                                     with CSIStorageCapacities, and there are none */
@@ -163,6 +166,7 @@ struct why {
     struct why_mounts *mounts;
     struct pull_items events; /* struct why_event: warnings of pods and claims */
     bool has_events;          /* the input has Events */
+    struct arena event_texts; /* of these; when it is full, the others are not kept */
     bool has_no_memory;
     struct arena reading; /* of what is read */
 
@@ -199,8 +203,8 @@ bool why_asks_namespace(const struct why *why, struct slice ns);
 
 /* ---- why_events.c ---- */
 
-/* Keeps the Event, if it may matter. False: no memory. */
-bool why_take_event(struct why *why, struct slice text);
+/* Keeps the Event, if it may matter, and there is room. */
+void why_take_event(struct why *why, struct slice text);
 
 /* After all are taken. */
 void why_sort_events(struct why *why);

@@ -112,6 +112,8 @@ static void put_pod(struct fields *out, const struct why_pod *pod)
         put_cause(out, &pod->causes[i]);
     fields_close(out);
     why_put_events(out, pod);
+    if (pod->looks.count != 0)
+        advice_list_put(out, "helps", &pod->looks);
     fields_flag(out, "complete", pod->is_complete);
     if (pod->stage == WHY_SCHEDULING) {
         put_verdict(out, pod);
@@ -141,6 +143,20 @@ static void put_root(struct buf *out, const struct object_reference *root)
                SLICE_ARG(root->name));
 }
 
+/* "claims shop/data-db-*": each pod of a StatefulSet has its own. */
+static bool put_claims(struct buf *out, const struct why_pod *pod,
+                       const struct object_reference *root)
+{
+    struct slice name = root->name, of_pod = pod_name(pod->pod), set = pod->who.owner.name;
+
+    if (root->kind != KIND_CLAIM || !slice_equal(pod->who.owner.kind, SLICE("StatefulSet")) ||
+        name.len <= of_pod.len || of_pod.len <= set.len || !slice_ends_with(name, of_pod))
+        return false;
+    buf_printf(out, "claims %.*s/%.*s-*", SLICE_ARG(root->ns),
+               (int)(name.len - of_pod.len + set.len), name.ptr);
+    return true;
+}
+
 static bool add_member(struct triage *triage, const struct why_pod *pod)
 {
     const struct why_cause *cause = why_first_cause(pod);
@@ -150,7 +166,8 @@ static bool add_member(struct triage *triage, const struct why_pod *pod)
     buf_init(&what, WHAT_BYTES_MAX);
     if (cause != NULL && cause->where.len != 0)
         buf_printf(&what, "a node with %.*s", SLICE_ARG(cause->where));
-    else if (cause != NULL && cause->root.kind != KIND_POD) /* a pod of its own is no group */
+    else if (cause != NULL && cause->root.kind != KIND_POD && /* a pod of its own is no group */
+             !put_claims(&what, pod, &cause->root))
         put_root(&what, &cause->root);
     member.cause = cause == NULL ? SLICE("") : slice_of(cause->word);
     member.what = cause == NULL ? SLICE("other things than claims") : buf_slice(&what);
@@ -198,7 +215,11 @@ static void put_owner(struct fields *out, const struct why_owner *owner)
     fields_open(out, "undoneBy", '[');
     for (size_t i = 0; i < owner->undoers.count; i++)
         fields_text(out, NULL, undoers[i]);
-    fields_close_several(out, 2);
+    fields_close(out);
+    fields_text_if(out, "state", owner->state);
+    if (owner->helps.count != 0)
+        advice_list_put(out, "helps", &owner->helps);
+    fields_close(out);
 }
 
 static bool has_owner(const struct why *why)
@@ -262,14 +283,33 @@ static void put_heading(struct block *block, const struct why_pod *pod)
     block_put_if(block, " on ", pod_node(pod->pod));
     buf_put(&block->line, slice_of(state == NULL ? "" : state));
     block_put_if(block, ", ", who_state(&pod->who));
-    block_put_if(block, " since ", pod->who.since);
+    block_put_if(block, " since ", pod->pod->is_terminating ? pod->who.deleted : pod->who.since);
     buf_printf(&block->line, ", priority %lld", (long long)pod->pod->priority);
     who_put_owner(block, &pod->who);
     block_heading(block);
 }
 
+static bool are_same(const struct advice_list *a, const struct advice_list *b)
+{
+    bool same = a->count == b->count;
+
+    for (size_t i = 0; same && i < a->count; i++)
+        same = slice_equal(a->items[i].text, b->items[i].text) &&
+               slice_equal(a->items[i].command, b->items[i].command);
+    return same;
+}
+
+/* Whether a cause above this one helps by the same. */
+static bool is_repeated(const struct why_pod *pod, const struct why_cause *cause)
+{
+    for (const struct why_cause *above = pod->causes; above < cause; above++)
+        if (are_same(&above->helps, &cause->helps))
+            return true;
+    return false;
+}
+
 /* "ClaimInUse", and what to know at once of a cause that does not block. */
-static void add_cause(struct block *block, const struct why_cause *cause)
+static void add_cause(struct block *block, const struct why_pod *pod, const struct why_cause *cause)
 {
     char label[64];
 
@@ -280,7 +320,8 @@ static void add_cause(struct block *block, const struct why_cause *cause)
         buf_put(&block->line, SLICE("(not now, but later) "));
     block_put_if(block, "", cause->text);
     block_row(block, label);
-    block_advice(block, "    helps", &cause->helps);
+    if (!is_repeated(pod, cause))
+        block_advice(block, "    helps", &cause->helps);
 }
 
 static bool blocks_or_narrows(const struct why_pod *pod)
@@ -297,7 +338,7 @@ static void add_causes(struct block *block, const struct why_pod *pod)
 
     for (size_t i = 0; i < pod->cause_count; i++)
         if (strcmp(pod->causes[i].word, "NoNodeLeft") != 0) /* add_left says it */
-            add_cause(block, &pod->causes[i]);
+            add_cause(block, pod, &pod->causes[i]);
     if (blocks_or_narrows(pod))
         return;
     buf_put(&block->line,
@@ -312,6 +353,7 @@ static void add_causes(struct block *block, const struct why_pod *pod)
                               : pod->is_complete ? SLICE("; the scheduler's message has the reason")
                                                  : SLICE("; the scheduler's message says more"));
     block_row(block, "  causes");
+    block_advice(block, "    helps", &pod->looks);
 }
 
 /* "2 of 6 are left: node-1, node-2; rejected: 3 by VolumeNodeAffinity, 1 by NodeTainted" */
@@ -378,16 +420,18 @@ static bool print_owner(const struct why_owner *owner, const struct sheet_style 
     block_init(&block);
     buf_printf(&block.line, "%s %.*s%s%.*s: ", kind_text(operand->kind), SLICE_ARG(operand->ns),
                operand->ns.len == 0 ? "" : "/", SLICE_ARG(operand->name));
+    block_put_if(&block, "", owner->state);
     if (owner->pods == 0)
-        buf_put(&block.line, SLICE("it has no pods"));
+        buf_put(&block.line, owner->state.len == 0 ? SLICE("it has no pods") : SLICE(""));
     else
-        buf_printf(&block.line, "%zu of %zu pods wait%s", owner->waiting, owner->pods,
-                   owner->waiting == 1 ? "s" : "");
+        buf_printf(&block.line, "%s%zu of %zu pods wait%s", owner->state.len == 0 ? "" : ", and ",
+                   owner->waiting, owner->pods, owner->waiting == 1 ? "s" : "");
     block_heading(&block);
-    for (size_t i = 0; i < owner->undoers.count; i++) {
-        buf_put(&block.line, undoers[i]);
-        block_row(&block, i == 0 ? "  undone by" : " ");
-    }
+    for (size_t i = 0; i < owner->undoers.count; i++)
+        block_put_if(&block, i == 0 ? "" : ", ", undoers[i]);
+    if (owner->undoers.count != 0)
+        block_row(&block, "  undone by");
+    block_advice(&block, "  helps", &owner->helps);
     return block_print(&block, style, file);
 }
 
@@ -462,7 +506,7 @@ bool why_print(const struct why *why, enum output_format format, FILE *file)
     bool ok = why->question->is_all ? print_all(why, &style, file)
               : has_owner(why)      ? print_groups(why, &style, file)
                                     : print_pods(why, &style, file);
-    if (why->pod_count != 0) {
+    if (why->pod_count != 0 && why->gaps.count != 0) {
         (void)fputs(GAPS_HEADING, file);
         gaps_print(&why->gaps, "- ", "", file);
     }

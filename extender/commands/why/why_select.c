@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "extender/commands/why/why_internal.h"
+#include "policy/volume.h"
 
 enum { SELECT_BYTES_MAX = 64 << 20 };
 
@@ -29,8 +30,12 @@ static const struct who_pod *details_of(struct selection *selection, const struc
     return &selection->who;
 }
 
+/* For a node or volumes, or to end. */
 static bool is_waiting(struct selection *selection, const struct pod *pod)
 {
+    if (pod->is_terminating &&
+        who_cannot_end(details_of(selection, pod), selection->inquiry->now_ms))
+        return true;
     if (pod->is_terminal)
         return false;
     return !pod_is_assigned(pod) || who_waits_for_mounts(details_of(selection, pod));
@@ -46,16 +51,51 @@ static bool has_claim(const struct operand *operand, const struct pod *pod)
     return false;
 }
 
+/* Whether the node has the volume of the claim. */
+static bool is_attached(const struct cluster *cluster, const struct claim *claim, struct slice node)
+{
+    char name[PROVISIONED_NAME_BYTES];
+    struct slice volume = claim_volume_name(claim, name);
+    struct table_walk walk = {.at = 0};
+
+    for (const struct resource *attachment;
+         volume.len != 0 &&
+         (attachment = cluster_next_resource(cluster, KIND_VOLUME_ATTACHMENT, &walk)) != NULL;)
+        if (slice_equal(resource_attribute(attachment, VOLUME_ATTACHMENT_NODE), node) &&
+            slice_equal(who_volume_of(attachment), volume))
+            return true;
+    return false;
+}
+
+/* Whether the pod needs a claim for one node or one pod at a time that the node has. */
+static bool needs_node(const struct cluster *cluster, const struct pod *pod, struct slice node)
+{
+    for (size_t i = 0; i < pod->use_count; i++) {
+        const struct claim *claim = claim_at(pod->uses[i].claim);
+        const struct resource *volume = volume_of(cluster, claim);
+        if (!claim->is_rwop && (volume == NULL || !volume_is_on_one_node(cluster, volume)))
+            continue;
+        for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next))
+            if (pod_holds(use_pod(use)) && slice_equal(pod_node(use_pod(use)), node))
+                return true;
+        if (is_attached(cluster, claim, node))
+            return true;
+    }
+    return false;
+}
+
 /* Whether the operand, which names no pod, means this one. */
 static bool means(struct selection *selection, const struct operand *operand, const struct pod *pod)
 {
     bool is_in_ns = operand->ns.len == 0 || slice_equal(operand->ns, name_text(pod->ns));
 
-    if (pod->is_terminal || !is_in_ns)
+    if (!is_in_ns || (pod->is_terminal && !is_waiting(selection, pod)))
         return false;
     if (operand->kind == KIND_NODE)
         return slice_equal(pod_node(pod), operand->name) ||
-               slice_equal(pod_nominated_node(pod), operand->name);
+               slice_equal(pod_nominated_node(pod), operand->name) ||
+               (is_waiting(selection, pod) &&
+                needs_node(&selection->inquiry->cluster, pod, operand->name));
     if (operand->kind == KIND_CLAIM)
         return has_claim(operand, pod);
     return who_is_of(selection->inquiry, details_of(selection, pod), operand->kind, operand->name);
@@ -68,14 +108,16 @@ static bool is_chosen(struct selection *selection, const struct pod *pod)
 
     if (question->is_all) /* what a node has started again is Running, and is not looked for */
         return (question->ns.len == 0 || slice_equal(question->ns, name_text(pod->ns))) &&
-               (!pod_is_assigned(pod) || pod->is_pending) && is_waiting(selection, pod);
+               (!pod_is_assigned(pod) || pod->is_pending || pod->is_terminating) &&
+               is_waiting(selection, pod);
     for (size_t i = 0; i < question->count; i++) {
         const struct operand *operand = &question->operands[i];
         struct why_owner *owner = &selection->why->owners[i];
         if (operand->kind == KIND_POD) {
             is_chosen = is_chosen || operand_is(operand, name_text(pod->ns), pod_name(pod));
         } else if (means(selection, operand, pod)) {
-            bool waits = is_waiting(selection, pod);
+            bool waits = is_waiting(selection, pod) || (operand->kind == KIND_STATEFUL_SET &&
+                                                        pod->is_terminating); /* it makes none */
             owner->pods++;
             owner->waiting += waits ? 1 : 0;
             is_chosen = is_chosen || waits;
@@ -164,25 +206,103 @@ static void find_undoers(struct selection *selection, struct why_owner *owner,
                    SLICE_ARG(details->manager));
 }
 
+static void set_state(struct selection *selection, struct why_owner *owner, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+static void set_state(struct selection *selection, struct why_owner *owner, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    owner->state = arena_vprintf(&selection->why->texts, format, args);
+    va_end(args);
+    selection->has_failed = selection->has_failed || owner->state.ptr == NULL;
+}
+
+static void describe_node(struct selection *selection, struct why_owner *owner)
+{
+    struct slice name = owner->operand->name;
+    const struct node *node = cluster_find_node(&selection->inquiry->cluster, name);
+    enum node_state state = who_node_state(selection->inquiry, name, &selection->scratch);
+
+    owner->exists = node != NULL && node->exists;
+    if (state == NODE_UNREACHABLE || state == NODE_NOT_READY)
+        set_state(selection, owner, "%s",
+                  state == NODE_UNREACHABLE ? "it does not answer" : "it is not ready");
+}
+
+/* What a claim waits for that no pod uses. */
+static void describe_claim(struct selection *selection, struct why_owner *owner)
+{
+    const struct inquiry *inquiry = selection->inquiry;
+    const struct operand *operand = owner->operand;
+    const struct claim *claim = cluster_find_claim(&inquiry->cluster, operand->ns, operand->name);
+
+    owner->exists = claim != NULL && claim->exists;
+    if (!owner->exists || owner->pods != 0)
+        return;
+    struct slice class = name_slice(claim_storage_class(claim)), text;
+    struct storage_class_details details = {.binding_mode = SLICE("")};
+    bool is_pending = claim_phase(claim) == CLAIM_PENDING;
+    text = inquiry_find_details(inquiry, KIND_STORAGE_CLASS, SLICE(""), class);
+    if (text.ptr != NULL && !storage_class_details_read(text, &selection->scratch, &details))
+        selection->has_failed = true;
+    if (claim->is_deleting)
+        set_state(selection, owner, "it is being deleted, and no pod uses it");
+    else if (is_pending && slice_equal(details.binding_mode, SLICE("WaitForFirstConsumer")))
+        set_state(selection, owner,
+                  "no pod uses it yet, and StorageClass %.*s waits for the first one: nothing is "
+                  "wrong",
+                  SLICE_ARG(class));
+    else
+        set_state(selection, owner, "no pod uses it%s", is_pending ? ", and it is not bound" : "");
+    if (!is_pending || owner->state.ptr == NULL || details.binding_mode.len != 0)
+        return;
+    advice_list_add(&owner->helps, "its events say why");
+    advice_list_row(&owner->helps, ADVICE_SEE_CLAIM,
+                    &(const struct advice_words){.ns = operand->ns, .claim = operand->name});
+}
+
+/* What creates pods, and has none. */
+static void describe_workload(struct selection *selection, struct why_owner *owner,
+                              const struct workload_details *details)
+{
+    const struct operand *operand = owner->operand;
+    struct slice kind = slice_of(kind_text(operand->kind));
+
+    if (owner->pods != 0 || !workload_scales(kind))
+        return;
+    if (details->replicas == 0) {
+        set_state(selection, owner, "it is scaled to 0");
+        return;
+    }
+    set_state(selection, owner, "it has none of its %lld pods", (long long)details->replicas);
+    advice_list_add(&owner->helps, "its events say why none is made (a quota, a webhook)");
+    struct slice resource = slice_of(kind_resource(operand->kind));
+    advice_list_row(&owner->helps, ADVICE_SEE_ROLLOUT,
+                    &(const struct advice_words){.ns = operand->ns,
+                                                 .kind = {resource.ptr, resource.len - 1},
+                                                 .name = operand->name});
+}
+
 static void describe(struct selection *selection, struct why_owner *owner)
 {
-    const struct cluster *cluster = &selection->inquiry->cluster;
     const struct operand *operand = owner->operand;
 
+    owner->helps.arena = &selection->why->texts;
     if (operand->kind == KIND_NODE) {
-        const struct node *node = cluster_find_node(cluster, operand->name);
-        owner->exists = node != NULL && node->exists;
+        describe_node(selection, owner);
     } else if (operand->kind == KIND_CLAIM) {
-        const struct claim *claim = cluster_find_claim(cluster, operand->ns, operand->name);
-        owner->exists = claim != NULL && claim->exists;
+        describe_claim(selection, owner);
     } else if (operand_is_owner(operand) && operand->ns.len != 0) {
         const struct workload_answer *workload =
             workloads_find(selection->inquiry->workloads, slice_of(kind_text(operand->kind)),
                            operand->ns, operand->name);
         selection->has_failed = selection->has_failed || workload == NULL;
         owner->exists = workload != NULL && workload->state == WORKLOAD_KNOWN;
-        if (owner->exists)
+        if (owner->exists) {
             find_undoers(selection, owner, &workload->details);
+            describe_workload(selection, owner, &workload->details);
+        }
     }
 }
 
@@ -199,9 +319,9 @@ bool why_select(struct why *why, const struct inquiry *inquiry, const struct pod
         why->owners[i] = (struct why_owner){.operand = &why->question->operands[i]};
     arena_init(&selection.scratch, SELECT_BYTES_MAX);
     choose(&selection);
-    arena_dispose(&selection.scratch);
     for (size_t i = 0; i < operands; i++)
         describe(&selection, &why->owners[i]);
+    arena_dispose(&selection.scratch);
     *out = selection.pods;
     *count = selection.count;
     return !selection.has_failed;

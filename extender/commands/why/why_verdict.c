@@ -131,10 +131,10 @@ static void help_by_preemption(struct why_pod *pod)
     policy_prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     for (size_t i = 0; i < verdict.victim_count && i < WHY_NAMES_SHOWN_MAX; i++)
         why_help(pod,
-                 "preemption: its priority %lld is higher than that of pod %.*s/%.*s (%lld), which "
-                 "is evicted",
-                 (long long)pod->object.priority, POD_ARG(verdict.victims[i]),
-                 (long long)verdict.victims[i]->priority);
+                 "wait: the scheduler may evict pod %.*s/%.*s (priority %lld) for this one "
+                 "(priority %lld)",
+                 POD_ARG(verdict.victims[i]), (long long)verdict.victims[i]->priority,
+                 (long long)pod->object.priority);
 }
 
 /* Claims that pods on a node hold which does not answer wait for that node. */

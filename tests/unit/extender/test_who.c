@@ -66,9 +66,13 @@ Test(who, says_how_much_grace_is_left_at_the_time_of_the_answer)
         const char *advice;
         json_int_t left;
     } rows[] = {
-        {-25000, "pod n/db-0 is terminating: 25 s of grace left", 25},
-        {0, "pod n/db-0 is terminating: 0 s of grace left", 0},
-        {5000, "pod n/db-0 is terminating: its grace ended 5 s ago", -5},
+        {-25000, "wait: pod n/db-0 is terminating, with 25 s of grace left", 25},
+        {0, "wait: pod n/db-0 is terminating, with 0 s of grace left", 0},
+        {5000,
+         "pod n/db-0 is terminating, and its grace ended 5 s ago: the kubelet's log on node node-1 "
+         "says why it cannot end it, or unmount its volumes (a deletion by force leaves them "
+         "mounted)",
+         -5},
     };
     struct inquiry inquiry;
     bool found[2];
