@@ -12,13 +12,14 @@
 
 #include "cache/objects/details.h"
 #include "policy/verdict.h"
+#include "policy/volume_terms.h"
 
 /* A claim that the pod names, and that exists. */
 struct placed_claim {
     const struct claim *claim;
     bool is_ephemeral;            /* of a generic ephemeral volume */
     struct slice selected_node;   /* where its volume is being made; empty: not chosen */
-    struct pull_items terms;      /* nodeAffinity of the volume that it names: struct node_term */
+    struct volume_terms terms;    /* of the volume that it names */
     struct slice volume_labels;   /* of that volume, as in label_selector.h */
     struct slice binding_mode;    /* of its class; empty: not known */
     struct pull_items topologies; /* allowedTopologies of its class: struct topology */
@@ -31,7 +32,7 @@ struct placed_volume {
     const struct resource *volume;
     struct slice name;
     int64_t capacity;
-    struct pull_items terms; /* struct node_term */
+    struct pull_items terms; /* struct node_term; they count as they are, on each node */
 };
 
 /* A volume as NodeVolumeLimits counts it, once for each node (node_volume_limits.h). */

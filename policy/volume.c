@@ -175,24 +175,57 @@ enum misfit volume_misfit(const struct resource *volume, const struct claim *cla
                : compare(claim, &resource_shape_at(volume->shape)->key, is_named);
 }
 
-enum misfit volume_nearest_misfit(const struct cluster *cluster, const struct claim *claim)
+/* Whether the volume is nearer to the claim than the other one: what stops it comes later, or it is
+ * larger, or its name is first. */
+static bool is_nearer(const struct resource *volume, enum misfit misfit,
+                      const struct resource *other, enum misfit of_other)
 {
-    enum misfit nearest = MISFIT_CLASS;
+    if (other == NULL || misfit != of_other)
+        return other == NULL || misfit > of_other;
+    int64_t capacity = resource_shape_at(volume->shape)->key.capacity;
+    int64_t of_its = resource_shape_at(other->shape)->key.capacity;
+    char a[PROVISIONED_NAME_BYTES], b[PROVISIONED_NAME_BYTES];
+    return capacity != of_its
+               ? capacity > of_its
+               : slice_compare(resource_name(volume, a), resource_name(other, b)) < 0;
+}
 
-    for (const struct resource_shape *shape = cluster->offers; shape != NULL;
-         shape = shape->next_offer) {
-        enum misfit misfit = compare(claim, &shape->key, false);
-        if (misfit == MISFIT_NONE || misfit > nearest)
-            nearest = misfit;
-        if (misfit == MISFIT_NONE)
-            break;
+const struct resource *volume_nearest(const struct cluster *cluster, const struct claim *claim,
+                                      enum misfit *misfit)
+{
+    const struct resource *nearest = NULL;
+    struct table_walk walk = {.at = 0};
+
+    *misfit = MISFIT_NONE;
+    for (const struct resource *volume;
+         (volume = cluster_next_resource(cluster, KIND_VOLUME, &walk)) != NULL;) {
+        enum misfit of_this = volume_misfit(volume, claim, false);
+        if (of_this <= MISFIT_KEPT || !is_nearer(volume, of_this, nearest, *misfit))
+            continue;
+        nearest = volume;
+        *misfit = of_this;
     }
     return nearest;
 }
 
+const struct resource *volume_of_earlier(const struct cluster *cluster, const struct claim *claim)
+{
+    struct table_walk walk = {.at = 0};
+    const struct resource *volume;
+
+    while ((volume = cluster_next_resource(cluster, KIND_VOLUME, &walk)) != NULL)
+        if (resource_attribute(volume, VOLUME_OFFER).len == 0 && names_claim(volume, claim))
+            break;
+    return volume;
+}
+
 bool volume_offers_fit(const struct cluster *cluster, const struct claim *claim)
 {
-    return volume_nearest_misfit(cluster, claim) == MISFIT_NONE;
+    for (const struct resource_shape *shape = cluster->offers; shape != NULL;
+         shape = shape->next_offer)
+        if (compare(claim, &shape->key, false) == MISFIT_NONE)
+            return true;
+    return false;
 }
 
 bool volume_offer_fits(const struct resource *volume, const struct claim *claim)

@@ -93,9 +93,14 @@ enum misfit {
  * for it alone, whatever the labels are. */
 enum misfit volume_misfit(const struct resource *volume, const struct claim *claim, bool is_named);
 
-/* Of the claim's class, what stops the volume that is nearest; MISFIT_CLASS: the class has none
- * that is Available. */
-enum misfit volume_nearest_misfit(const struct cluster *cluster, const struct claim *claim);
+/* Of the volumes that are Available, and of the claim's class or kept for it, the one that is
+ * nearest, and what stops it; NULL: there is none. */
+const struct resource *volume_nearest(const struct cluster *cluster, const struct claim *claim,
+                                      enum misfit *misfit);
+
+/* A volume that is not Available, because it was bound to an earlier claim of the claim's name;
+ * NULL: none. */
+const struct resource *volume_of_earlier(const struct cluster *cluster, const struct claim *claim);
 
 /* Whether there is one. */
 bool volume_offers_fit(const struct cluster *cluster, const struct claim *claim);

@@ -150,14 +150,6 @@ static struct slice sort_claims(struct binder *binder, struct arena *arena)
 
 /* ---- a node ---- */
 
-/* kube-scheduler compares labels alone: a term about metadata.name matches no node. */
-static bool is_allowed(const struct placement *placement, const struct pull_items *terms,
-                       const struct placed_node *node)
-{
-    return terms->count == 0 || !placement_knows_labels(placement, node) ||
-           node_terms_match(terms, SLICE(""), node->labels);
-}
-
 /* The reason for which a bound claim cannot be used on the node; empty: none. */
 static struct slice check_bound(const struct binder *binder, const struct placed_node *node)
 {
@@ -169,7 +161,8 @@ static struct slice check_bound(const struct binder *binder, const struct placed
                           cluster_find_volume(binder->view->cluster, placed->claim) == NULL;
         if (is_missing && placement->knows_volumes)
             return SLICE(NO_VOLUME);
-        if (!is_allowed(placement, &placed->terms, node))
+        if (placement_knows_labels(placement, node) &&
+            !volume_terms_match(&placed->terms, node->node, node->labels))
             return SLICE(NODE_CONFLICT);
     }
     return SLICE("");
@@ -181,6 +174,14 @@ static bool is_taken(const struct binder *binder, const struct placed_volume *vo
         if (binder->taken[i] == volume)
             return true;
     return false;
+}
+
+/* As volume_terms_match, but for a volume that no claim has, kube-scheduler translates nothing. */
+static bool is_allowed(const struct placement *placement, const struct pull_items *terms,
+                       const struct placed_node *node)
+{
+    return terms->count == 0 || !placement_knows_labels(placement, node) ||
+           node_terms_match(terms, SLICE(""), node->labels);
 }
 
 /* Takes the smallest volume that is left on the node. */

@@ -86,6 +86,7 @@ struct volume_details {
     struct slice reclaim_policy;  /* "Delete", "Retain"; empty: not known */
     struct slice labels;          /* as in label_selector.h */
     struct slice claim_uid;       /* of claimRef; empty: none */
+    struct slice handle;          /* volumeHandle of its csi source; empty: another source */
     struct pull_items finalizers; /* struct slice */
     struct pull_items terms;      /* struct node_term, of nodeAffinity; none: any node */
 };
@@ -112,7 +113,8 @@ struct volume_limit {
 /* A driver of a CSINode. */
 struct driver_limit {
     struct slice name;
-    struct volume_limit volumes; /* how many the node can have */
+    struct volume_limit volumes;     /* how many the node can have */
+    struct pull_items topology_keys; /* struct slice */
 };
 
 struct csi_driver_details {

@@ -107,6 +107,8 @@ enum access_mode {
     ACCESS_READ_WRITE_ONCE_POD = 8,
     ACCESS_OTHER = 16,
 };
+enum { ACCESS_MODES = 4 };
+extern const char *const access_mode_texts[ACCESS_MODES]; /* in the order of the bits */
 
 /* Kinds with few objects are stored as strings, with the indexes below. */
 enum { RESOURCE_ATTRIBUTES = 9 };
@@ -258,6 +260,10 @@ struct slice in_tree_driver(struct slice plugin);
  * none.
  */
 const char *in_tree_source(struct slice plugin);
+
+/* The label of a node's zone to which kube-scheduler translates the zones of such a volume, where
+ * the plug-in is migrated; empty: it does not. */
+struct slice in_tree_zone_key(struct slice plugin);
 
 /* The text by which a pod waits for the volumes that a claim of these classes could be bound to;
  * {NULL, 0}: no memory. */

@@ -112,11 +112,13 @@ static bool read_limit(struct pull *json, struct arena *arena, void *field)
     return !limit->is_known || pull_integer(json, &limit->count);
 }
 
-enum { DRIVER_NAME, DRIVER_ALLOCATABLE, DRIVER_FIELDS };
+enum { DRIVER_NAME, DRIVER_ALLOCATABLE, DRIVER_TOPOLOGY_KEYS, DRIVER_FIELDS };
 static const struct pull_field driver_fields[DRIVER_FIELDS] = {
     [DRIVER_NAME] = PULL_FIELD("name", PULL_NAME, driver_limit, name),
     [DRIVER_ALLOCATABLE] =
         PULL_IN("allocatable", PULL_READER("count", driver_limit, volumes, read_limit)),
+    [DRIVER_TOPOLOGY_KEYS] =
+        PULL_READER("topologyKeys", driver_limit, topology_keys, words_read_items),
 };
 
 static const struct pull_field csi_node_meta_fields[] = {

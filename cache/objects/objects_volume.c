@@ -5,19 +5,14 @@
 
 /* ---- values ---- */
 
-static enum access_mode access_mode_of(struct slice text)
-{
-    static const struct {
-        const char *text;
-        enum access_mode mode;
-    } rows[] = {{"ReadWriteOnce", ACCESS_READ_WRITE_ONCE},
-                {"ReadOnlyMany", ACCESS_READ_ONLY_MANY},
-                {"ReadWriteMany", ACCESS_READ_WRITE_MANY},
-                {"ReadWriteOncePod", ACCESS_READ_WRITE_ONCE_POD}};
+const char *const access_mode_texts[ACCESS_MODES] = {"ReadWriteOnce", "ReadOnlyMany",
+                                                     "ReadWriteMany", "ReadWriteOncePod"};
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (slice_equal(text, slice_of(rows[i].text)))
-            return rows[i].mode;
+static unsigned access_mode_of(struct slice text)
+{
+    for (unsigned i = 0; i < ACCESS_MODES; i++)
+        if (slice_equal(text, slice_of(access_mode_texts[i])))
+            return 1U << i;
     return ACCESS_OTHER;
 }
 
@@ -147,16 +142,19 @@ bool claim_holder_read(struct slice annotation, struct slice *uid, struct slice 
 static const struct in_tree {
     const char *plugin, *driver; /* driver NULL: none; the plug-in attaches the volume itself */
     const char *source;          /* the field of a PersistentVolume's spec */
+    const char *zone_key;        /* the driver's label of a node's zone; NULL: none */
 } in_tree[IN_TREE_SOURCES] = {
-    {"kubernetes.io/aws-ebs", "ebs.csi.aws.com", "awsElasticBlockStore"},
-    {"kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "gcePersistentDisk"},
-    {"kubernetes.io/cinder", "cinder.csi.openstack.org", "cinder"},
-    {"kubernetes.io/azure-disk", "disk.csi.azure.com", "azureDisk"},
-    {"kubernetes.io/azure-file", "file.csi.azure.com", "azureFile"},
-    {"kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", "vsphereVolume"},
-    {"kubernetes.io/portworx-volume", "pxd.portworx.com", "portworxVolume"},
-    {"kubernetes.io/iscsi", NULL, "iscsi"},
-    {"kubernetes.io/fc", NULL, "fc"},
+    {"kubernetes.io/aws-ebs", "ebs.csi.aws.com", "awsElasticBlockStore",
+     "topology.ebs.csi.aws.com/zone"},
+    {"kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "gcePersistentDisk", "topology.gke.io/zone"},
+    {"kubernetes.io/cinder", "cinder.csi.openstack.org", "cinder",
+     "topology.cinder.csi.openstack.org/zone"},
+    {"kubernetes.io/azure-disk", "disk.csi.azure.com", "azureDisk", NULL},
+    {"kubernetes.io/azure-file", "file.csi.azure.com", "azureFile", NULL},
+    {"kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", "vsphereVolume", NULL},
+    {"kubernetes.io/portworx-volume", "pxd.portworx.com", "portworxVolume", NULL},
+    {"kubernetes.io/iscsi", NULL, "iscsi", NULL},
+    {"kubernetes.io/fc", NULL, "fc", NULL},
 };
 
 /* Of that plug-in; without driver and source: it is none of them. */
@@ -176,6 +174,11 @@ struct slice in_tree_driver(struct slice plugin)
 const char *in_tree_source(struct slice plugin)
 {
     return find_in_tree(plugin).source;
+}
+
+struct slice in_tree_zone_key(struct slice plugin)
+{
+    return slice_of(find_in_tree(plugin).zone_key);
 }
 
 static const struct pull_field volume_csi_fields[] = {
@@ -229,6 +232,7 @@ static const struct pull_field volume_meta_details[] = {
 };
 static const struct pull_field volume_spec_details[] = {
     PULL_IN("claimRef", PULL_FIELD("uid", PULL_NAME, volume_details, claim_uid)),
+    PULL_IN("csi", PULL_FIELD("volumeHandle", PULL_STRING, volume_details, handle)),
     PULL_IN("nodeAffinity", PULL_IN("required", PULL_ITEMS_OF("nodeSelectorTerms", volume_details,
                                                               terms, node_term, node_term_fields))),
     PULL_FIELD("persistentVolumeReclaimPolicy", PULL_NAME, volume_details, reclaim_policy),

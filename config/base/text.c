@@ -60,7 +60,7 @@ void make_printable(char *text)
 {
     for (unsigned char *at = (unsigned char *)text; *at != '\0'; at++)
         for (size_t left = control_length(at); left != 0; left--, at += left != 0)
-            *at = '?';
+            *at = *at == '\n' || *at == '\t' ? ' ' : '?';
 }
 
 /* ---- base64 ---- */

@@ -24,9 +24,9 @@ int utf8_length(const char *p, size_t left);
 /* The text, without a character at its end that is cut off: what snprintf leaves of a long one. */
 struct slice utf8_whole(struct slice text);
 
-/* Replaces each byte of a control character by '?': those of ASCII, including line breaks and tabs,
- * U+0080 to U+009F, and those that turn the direction of what follows (U+202A to U+202E, U+2066 to
- * U+2069, U+200E, U+200F, U+061C). */
+/* Replaces each byte of a control character by `?`, line breaks and tabs by a space: those of
+ * ASCII, U+0080 to U+009F, and those that turn the direction of what follows (U+202A to U+202E,
+ * U+2066 to U+2069, U+200E, U+200F, U+061C). */
 void make_printable(char *text);
 
 /* Decodes the standard alphabet (RFC 4648), which the `-data` fields of a kubeconfig use, and skips

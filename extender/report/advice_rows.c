@@ -78,8 +78,8 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
                            "if the machine is off, taint it again: claimguard who says how", NULL},
     [ADVICE_KEEP_VOLUME] =
         {"keep-volume",
-         "the claim is being deleted, a pod still has it, and the volume's reclaim policy is not "
-         "Retain",
+         "the claim is being deleted and a pod still has it, or the volume is being deleted, and "
+         "its reclaim policy is not Retain",
          "kubectl patch pv <name> -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'",
          NULL, "when the volume is bound to a claim again, and its data may go with that",
          "kubectl patch pv <name> -p "
@@ -94,7 +94,7 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "the claim gets the volume with the data that is on it",
          "the volume keeps its data: with the reclaim policy Retain, delete the claim", NULL},
     [ADVICE_DELETE_LOST_CLAIM] = {"delete-lost-claim",
-                                  "the claim is Lost, and its volume is not there",
+                                  "the claim was bound, and its volume is not there",
                                   "kubectl delete pvc -n <ns> <claim>",
                                   "a new claim is not bound to the old volume, nor to its data",
                                   NULL, NULL},
@@ -137,7 +137,7 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
                          .command = "kubectl describe node <name>"},
     [ADVICE_SEE_DRIVERS] = {.name = "see-drivers",
                             .needs = "nodes lack the CSI driver of a volume",
-                            .command = "kubectl get csinodes -o yaml"},
+                            .command = "kubectl get pods -A --field-selector spec.nodeName=<name>"},
     [ADVICE_SEE_ATTACHMENT] = {.name = "see-attachment",
                                .needs = "the volume is attached where no pod holds the claim",
                                .command = "kubectl describe volumeattachment <name>"},

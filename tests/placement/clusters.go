@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,14 @@ const (
 	hostname, rack = "kubernetes.io/hostname", "example.com/rack"
 )
 
+// A plug-in that a driver has replaced, and the driver's label of a node's zone.
+type plugin struct{ name, driver, zone string }
+
 var (
+	plugins = []plugin{{"kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "topology.gke.io/zone"},
+		{"kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"},
+		{"kubernetes.io/cinder", "cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"},
+		{"kubernetes.io/azure-disk", "disk.csi.azure.com", "topology.disk.csi.azure.com/zone"}}
 	sizes   = []string{"1Gi", "5Gi", "10Gi", "20Gi"}
 	started = metav1.NewTime(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC))
 )
@@ -107,6 +115,11 @@ func (m *maker) addNodes() {
 		if m.chance(20) {
 			node.Labels[corev1.LabelTopologyRegion] = "region-a"
 		}
+		for _, one := range plugins {
+			if m.chance(70) {
+				node.Labels[one.zone] = m.zone()
+			}
+		}
 		node.Spec.Unschedulable = m.chance(8)
 		if m.chance(8) {
 			node.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
@@ -118,11 +131,21 @@ func (m *maker) addNodes() {
 	}
 }
 
-func (m *maker) zone() string { return pick(m, "zone-a", "zone-b") }
+func (m *maker) zone() string { return pick(m, "eu-west-a", "eu-west-b") }
 
 func (m *maker) addCSINode(name string) {
 	csiNode := &storagev1.CSINode{ObjectMeta: m.meta("", name)}
-	for _, driver := range []string{disk, file} {
+	drivers, migrated := []string{disk, file}, []string{}
+	for _, one := range plugins {
+		drivers = append(drivers, one.driver)
+		if m.chance(70) {
+			migrated = append(migrated, one.name)
+		}
+	}
+	if m.chance(90) {
+		csiNode.Annotations = map[string]string{corev1.MigratedPluginsAnnotationKey: strings.Join(migrated, ",")}
+	}
+	for _, driver := range drivers {
 		if !m.chance(88) {
 			continue
 		}
@@ -185,7 +208,7 @@ func (m *maker) topologyTerm() corev1.TopologySelectorTerm {
 	term := corev1.TopologySelectorTerm{}
 	if m.chance(80) {
 		term.MatchLabelExpressions = append(term.MatchLabelExpressions, corev1.TopologySelectorLabelRequirement{Key: corev1.LabelTopologyZone,
-			Values: pick(m, []string{"zone-a"}, []string{"zone-b"}, []string{"zone-a", "zone-b"})})
+			Values: pick(m, []string{"eu-west-a"}, []string{"eu-west-b"}, []string{"eu-west-a", "eu-west-b"})})
 	}
 	if m.chance(30) {
 		term.MatchLabelExpressions = append(term.MatchLabelExpressions, corev1.TopologySelectorLabelRequirement{Key: rack, Values: []string{"r0", "r1"}})
@@ -234,14 +257,43 @@ func (m *maker) volume(name, class string) *corev1.PersistentVolume {
 		volume.Spec.NodeAffinity = m.volumeAffinity()
 	}
 	volume.Labels = map[string]string{}
+	if class == "fast" && m.chance(50) {
+		m.setInTree(volume)
+	}
 	if m.chance(40) {
 		volume.Labels["tier"] = pick(m, "gold", "silver")
 	}
 	if m.chance(15) {
-		volume.Labels[pick(m, corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone)] = pick(m, "zone-a", "zone-b", "zone-a__zone-b")
+		volume.Labels[pick(m, corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone)] = pick(m, "eu-west-a", "eu-west-b", "eu-west-a__eu-west-b")
 	}
 	m.deletion(&volume.ObjectMeta, 6)
 	return volume
+}
+
+func (m *maker) setInTree(volume *corev1.PersistentVolume) {
+	source, zone := &volume.Spec.PersistentVolumeSource, pick(m, corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone)
+	source.CSI = nil
+	if m.chance(60) {
+		expressions := []corev1.NodeSelectorRequirement{{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: []string{m.zone()}}}
+		if m.chance(30) {
+			expressions = append(expressions, m.nodeRequirement())
+		}
+		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: expressions}}}}
+	}
+	if m.chance(30) {
+		volume.Labels[zone] = pick(m, "eu-west-a", "eu-west-b", "eu-west-a__eu-west-b")
+	}
+	switch m.IntN(4) {
+	case 0:
+		source.GCEPersistentDisk = &corev1.GCEPersistentDiskVolumeSource{PDName: volume.Name}
+	case 1:
+		source.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-" + volume.Name}
+	case 2:
+		source.Cinder = &corev1.CinderPersistentVolumeSource{VolumeID: volume.Name}
+	case 3:
+		source.AzureDisk = &corev1.AzureDiskVolumeSource{DiskName: volume.Name, DataDiskURI: "/" + volume.Name}
+	}
 }
 
 func (m *maker) accessModes() []corev1.PersistentVolumeAccessMode {
@@ -266,6 +318,8 @@ func (m *maker) nodeRequirement() corev1.NodeSelectorRequirement {
 	return pick(m, corev1.NodeSelectorRequirement{Key: hostname, Operator: corev1.NodeSelectorOpIn, Values: []string{pick(m, m.nodes...)}},
 		corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{m.zone()}},
 		corev1.NodeSelectorRequirement{Key: rack, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"r0"}},
+		corev1.NodeSelectorRequirement{Key: corev1.LabelFailureDomainBetaZone, Operator: corev1.NodeSelectorOpIn, Values: []string{m.zone()}},
+		corev1.NodeSelectorRequirement{Key: corev1.LabelFailureDomainBetaRegion, Operator: corev1.NodeSelectorOpIn, Values: []string{"region-a"}},
 		corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyRegion, Operator: corev1.NodeSelectorOpExists},
 		corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpDoesNotExist})
 }

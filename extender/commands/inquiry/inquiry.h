@@ -114,7 +114,8 @@ void inquiry_add_object_gaps(const struct inquiry *inquiry, struct gaps *gaps);
 static inline bool inquiry_knows(const struct inquiry *inquiry, enum kind kind)
 {
     return inquiry->cluster.counts[kind] != 0 ||
-           (inquiry->snapshot == NULL && inquiry->gaps[kind] == GAP_NONE);
+           (inquiry->snapshot == NULL ? inquiry->gaps[kind] == GAP_NONE
+                                      : (inquiry->report.listed & 1U << kind) != 0);
 }
 
 #endif

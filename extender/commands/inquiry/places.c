@@ -395,11 +395,11 @@ static bool read_claim(const struct inquiry *inquiry, const struct claim *claim,
         return false;
     *out = (struct placed_claim){.claim = claim,
                                  .selected_node = details.selected_node,
-                                 .terms = volume.terms,
                                  .volume_labels = volume.labels,
                                  .binding_mode = class.binding_mode,
                                  .topologies = class.topologies};
-    return true;
+    return volume_terms_find(cluster_find_volume(&inquiry->cluster, claim), &volume, arena,
+                             &out->terms);
 }
 
 static bool add_claim(struct places *places, const struct pod_object *pod, struct slice name,

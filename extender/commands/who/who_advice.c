@@ -263,8 +263,9 @@ static void advise_reservation(struct advice_list *advice, const struct who_clai
         "that data, reserve the volume for it",
         SLICE_ARG(words.name), SLICE_ARG(words.ns), SLICE_ARG(words.claim));
     advice_list_row(advice, ADVICE_RESERVE_VOLUME, &words);
-    advice_list_add(
-        advice, "else create the claim again, without volumeName or with that of another volume");
+    if (claim_has_volume(claim->claim))
+        advice_list_add(advice, "else create the claim again, without volumeName or with that of "
+                                "another volume");
 }
 
 /* kube-controller-manager binds a Lost claim again when a volume of that name has a claimRef with
@@ -335,7 +336,7 @@ static void advise_ended(struct advice_list *advice, const struct who_claim *cla
 
 static void advise_finished(struct advice_list *advice, const struct who_claim *claim)
 {
-    size_t shown = 0;
+    size_t shown = claim->claim->is_deleting ? 0 : ADVISED_HOLDERS_MAX;
 
     for (size_t i = 0; i < claim->finished_count && shown < ADVISED_HOLDERS_MAX; i++) {
         const struct pod *pod = claim->finished[i];

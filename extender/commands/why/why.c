@@ -158,7 +158,7 @@ struct inquiry_wish why_wish(struct why *why)
 
 /* ---- what the input lacks ---- */
 
-/* Whose absence matters to all answers. */
+/* Whose absence matters to all answers, and to those about volumes that a driver attaches. */
 static const enum kind needed[] = {
     KIND_NODE,       KIND_CLAIM,    KIND_VOLUME,           KIND_STORAGE_CLASS,
     KIND_CSI_DRIVER, KIND_CSI_NODE, KIND_VOLUME_ATTACHMENT /* the last ones: of CSI volumes */};
@@ -180,8 +180,9 @@ static bool may_be_csi(const struct why_pod *pod, const struct why_claim *claim)
     if (claim->volume != NULL)
         return volume_driver(claim->volume).len != 0 ||
                volume_attachment(&pod->inquiry->cluster, claim->volume, false) != ATTACHMENT_NO;
-    return claim->class == NULL ||
-           !slice_equal(resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER),
+    if (claim->is_bound || claim->class == NULL)
+        return !why_knows(pod, claim->is_bound ? KIND_VOLUME : KIND_STORAGE_CLASS);
+    return !slice_equal(resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER),
                         SLICE("kubernetes.io/no-provisioner"));
 }
 
@@ -276,6 +277,44 @@ static bool has_events(const struct why *why, const struct inquiry *inquiry)
 
 /* ---- one pod ---- */
 
+/* What is normal is said only if nothing else is. */
+static void leave_out_normal(struct why_pod *pod)
+{
+    size_t kept = 0;
+
+    if (why_first_cause(pod) == NULL)
+        return;
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (pod->causes[i].effect != WHY_NORMAL)
+            pod->causes[kept++] = pod->causes[i];
+    pod->cause_count = kept;
+}
+
+static bool has_help(const struct why_cause *cause, struct slice text)
+{
+    for (size_t i = 0; i < cause->helps.count; i++)
+        if (slice_equal(cause->helps.items[i].text, text))
+            return true;
+    return false;
+}
+
+/* Leaves out the help that an earlier cause of the same word has, of another claim. */
+static void leave_out_repeated(const struct why_pod *pod, size_t index)
+{
+    struct advice_list *helps = &pod->causes[index].helps;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < helps->count; i++) {
+        bool is_new = true;
+        for (size_t c = 0; c < index && is_new; c++)
+            is_new = strcmp(pod->causes[c].word, pod->causes[index].word) != 0 ||
+                     !has_help(&pod->causes[c], helps->items[i].text);
+        if (is_new)
+            helps->items[kept++] = helps->items[i];
+    }
+    helps->count = kept;
+}
+
 /* No cause: what its node says when it mounts a volume is in its Events, which this input lacks. */
 static void look_for_events(struct why_pod *pod)
 {
@@ -302,8 +341,11 @@ static void find_causes(struct why_pod *pod)
             causes[i].find_of_claim(pod, &pod->claims[c]);
     }
     why_help_room(pod);
-    for (size_t i = 0; i < pod->cause_count; i++)
+    leave_out_normal(pod);
+    for (size_t i = 0; i < pod->cause_count; i++) {
+        leave_out_repeated(pod, i);
         pod->has_failed = pod->has_failed || pod->causes[i].helps.has_failed;
+    }
 }
 
 static int compare_out(const void *a, const void *b)

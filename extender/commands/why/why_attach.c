@@ -1,6 +1,5 @@
 /* Causes: a pod that has its node, and whose volumes do not come there. */
 #include "extender/commands/why/why_internal.h"
-#include "policy/volume.h"
 
 /* ---- a pod on its node ---- */
 
@@ -25,6 +24,53 @@ static struct slice find_blocking_node(const struct why_pod *pod, const struct w
     return SLICE("");
 }
 
+/* Another claim of the pod whose volume is attached to one node, which is not that one; NULL: none.
+ */
+static const struct why_claim *find_elsewhere(const struct why_pod *pod,
+                                              const struct why_claim *claim, struct slice node)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct who_claim *other = &pod->claims[i].who;
+        if (&pod->claims[i] == claim || other->access != ACCESS_ONE_NODE)
+            continue;
+        for (size_t j = 0; j < other->attachment_count; j++)
+            if (other->attachments[j].is_attached && !slice_equal(other->attachments[j].node, node))
+                return &pod->claims[i];
+    }
+    return NULL;
+}
+
+/* Whether the pod and the holder, which continue, can both have the volume on its node. A Job ends,
+ * and a pod without a controller may be forgotten. */
+static bool can_share(const struct why_pod *pod, const struct why_claim *claim, struct slice node)
+{
+    const struct who_pod *holder = claim->who.holders;
+
+    return claim->who.holder_count != 0 && claim->who.access == ACCESS_ONE_NODE &&
+           node_is_usable(cluster_find_node(&pod->inquiry->cluster, node)) &&
+           !holder->pod->is_terminating && holder->owner.name.len != 0 &&
+           !slice_equal(holder->owner.kind, SLICE("Job")) &&
+           !slice_equal(holder->owner.name, pod->who.owner.name);
+}
+
+static void help_sharing(struct why_pod *pod, struct slice node)
+{
+    struct slice text = inquiry_find_details(pod->inquiry, KIND_NODE, SLICE(""), node);
+    struct node_details details;
+    const struct taint *taint = text.ptr != NULL && node_details_read(text, pod->arena, &details)
+                                    ? why_find_taint(pod, &details.taints)
+                                    : NULL;
+    struct slice more = taint == NULL
+                            ? SLICE("")
+                            : arena_printf(pod->arena, ", and a toleration of its taint %.*s",
+                                           SLICE_ARG(taint->key));
+
+    why_help(pod,
+             "pods of one node can share the volume: put this one on node %.*s (nodeSelector, "
+             "podAffinity%.*s); or use a ReadWriteMany volume",
+             SLICE_ARG(node), SLICE_ARG(more));
+}
+
 /* What would free the volume. A pod that has ended is no holder, and its kubelet may be late. */
 static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, struct slice node)
 {
@@ -36,15 +82,12 @@ static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, str
                 POD_ARG(claim->who.finished[i]));
             break;
         }
-    const struct node *there = cluster_find_node(&pod->inquiry->cluster, node);
-    bool is_shared = node_is_usable(there) && claim->who.access == ACCESS_ONE_NODE &&
-                     claim->who.holder_count != 0 &&
-                     !slice_equal(claim->who.holders[0].owner.name, pod->who.owner.name);
-    if (is_shared)
-        why_help(pod,
-                 "pods of one node can share the volume: if both have to run, put this one on node "
-                 "%.*s (nodeSelector, podAffinity)",
-                 SLICE_ARG(node));
+    if (find_elsewhere(pod, claim, node) != NULL)
+        why_help(pod, "its volumes are on two nodes: what has them has to end, or to run on one");
+    else if (can_share(pod, claim, node)) {
+        help_sharing(pod, node);
+        return;
+    }
     why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
 }
 
@@ -74,10 +117,146 @@ static void root_driver(struct why_pod *pod, const struct why_claim *claim)
         why_root(pod, (struct object_reference){.kind = KIND_CSI_DRIVER, .name = driver});
 }
 
+/* Whether the volume of an attachment has that handle. */
+static bool has_handle(const struct why_pod *pod, const struct resource *attachment,
+                       struct slice handle)
+{
+    struct volume_details details = {.handle = {"", 0}};
+    struct arena scratch;
+
+    arena_init(&scratch, WHY_POD_BYTES_MAX);
+    struct slice text =
+        inquiry_find_details(pod->inquiry, KIND_VOLUME, SLICE(""), who_volume_of(attachment));
+    bool has = text.ptr != NULL && volume_details_read(text, &scratch, &details) &&
+               slice_equal(details.handle, handle);
+    arena_dispose(&scratch);
+    inquiry_forget_details(pod->inquiry);
+    return has;
+}
+
+/* An attachment elsewhere of another volume that is the same disk; NULL: none. */
+static const struct resource *find_twin(const struct why_pod *pod, const struct why_claim *claim,
+                                        struct slice driver)
+{
+    const struct cluster *cluster = &pod->inquiry->cluster;
+    struct table_walk walk = {.at = 0};
+
+    for (const struct resource *other;
+         claim->volume_details->handle.len != 0 &&
+         (other = cluster_next_resource(cluster, KIND_VOLUME_ATTACHMENT, &walk)) != NULL;)
+        if (!slice_equal(who_volume_of(other), claim->who.volume) &&
+            slice_equal(resource_attribute(other, VOLUME_ATTACHMENT_DRIVER), driver) &&
+            (resource_number(other) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0 &&
+            has_handle(pod, other, claim->volume_details->handle))
+            return other;
+    return NULL;
+}
+
+/* How many volumes of the driver are attached to the pod's node. */
+static size_t count_attached(const struct why_pod *pod, struct slice driver)
+{
+    struct table_walk walk = {.at = 0};
+    size_t count = 0;
+
+    for (const struct resource *one;
+         (one = cluster_next_resource(&pod->inquiry->cluster, KIND_VOLUME_ATTACHMENT, &walk)) !=
+         NULL;)
+        count += slice_equal(resource_attribute(one, VOLUME_ATTACHMENT_DRIVER), driver) &&
+                         slice_equal(resource_attribute(one, VOLUME_ATTACHMENT_NODE),
+                                     pod_node(pod->pod)) &&
+                         (resource_number(one) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0
+                     ? 1
+                     : 0;
+    return count;
+}
+
+/* Whether the pod's node has as many volumes of the driver as its CSINode allows. */
+static bool is_full(struct why_pod *pod, struct slice driver)
+{
+    struct slice text =
+        inquiry_find_details(pod->inquiry, KIND_CSI_NODE, SLICE(""), pod_node(pod->pod));
+    struct csi_node_details details;
+
+    if (text.ptr == NULL || !csi_node_details_read(text, pod->arena, &details))
+        return false;
+    const struct driver_limit *drivers = details.drivers.items;
+    for (size_t i = 0; i < details.drivers.count; i++)
+        if (slice_equal(drivers[i].name, driver))
+            return drivers[i].volumes.is_known &&
+                   (int64_t)count_attached(pod, driver) >= drivers[i].volumes.count;
+    return false;
+}
+
+/* What drivers and clouds say plainly, the codes of CSI first. */
+enum trouble { TROUBLE_FULL, TROUBLE_RIGHTS, TROUBLE_GONE, TROUBLE_ELSEWHERE, TROUBLE_UNFIT };
+
+static const struct {
+    enum trouble trouble;
+    const char *words;
+} troubles[] = {
+    {TROUBLE_FULL, "code = ResourceExhausted"}, {TROUBLE_FULL, "LimitExceeded"},
+    {TROUBLE_FULL, "maximum number of"},        {TROUBLE_RIGHTS, "code = PermissionDenied"},
+    {TROUBLE_RIGHTS, "code = Unauthenticated"}, {TROUBLE_RIGHTS, "Unauthorized"},
+    {TROUBLE_RIGHTS, "AccessDenied"},           {TROUBLE_RIGHTS, "AuthorizationFailed"},
+    {TROUBLE_GONE, "code = NotFound"},          {TROUBLE_GONE, "NotFound"},
+    {TROUBLE_GONE, "does not exist"},           {TROUBLE_ELSEWHERE, "already attached to"},
+    {TROUBLE_UNFIT, "code = InvalidArgument"},
+};
+
+static const char *const trouble_helps[] = {
+    [TROUBLE_FULL] = "the node can have no more volumes: cordon it, and delete the pod, so that "
+                     "it goes to another node; a lower limit in its CSINode, which the driver "
+                     "sets, keeps others away",
+    [TROUBLE_RIGHTS] = "give the driver's controller the rights that it lacks: the volume and "
+                       "the pod are well",
+    [TROUBLE_GONE] = "trying again does not help: look for that volume where it is stored, or "
+                     "restore its data to a new one",
+    [TROUBLE_ELSEWHERE] = "if no node of this cluster has it: detach it there by the means of the "
+                          "storage, once nothing uses it",
+    [TROUBLE_UNFIT] = "trying again does not help: the driver does not attach such a volume to "
+                      "such a node",
+};
+
+static void help_by_error(struct why_pod *pod, struct slice driver, struct slice error)
+{
+    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++)
+        if (slice_has(error, slice_of(troubles[i].words))) {
+            why_help(pod, "%s", trouble_helps[troubles[i].trouble]);
+            return;
+        }
+    why_help(pod,
+             "driver %.*s tries again; an error that stays has to be mended: its controller's log "
+             "has more",
+             SLICE_ARG(driver));
+}
+
+static void help_failed(struct why_pod *pod, const struct why_claim *claim,
+                        const struct who_attachment *own)
+{
+    struct slice driver = resource_attribute(own->record, VOLUME_ATTACHMENT_DRIVER);
+    const struct resource *twin =
+        slice_has(own->attach_error, SLICE("attached")) ? find_twin(pod, claim, driver) : NULL;
+
+    if (twin != NULL)
+        why_help(pod,
+                 "volumes %.*s and %.*s are one disk (volumeHandle), and node %.*s has it as the "
+                 "other one: one volume for each disk, so give this claim a disk of its own",
+                 SLICE_ARG(claim->who.volume), SLICE_ARG(who_volume_of(twin)),
+                 SLICE_ARG(resource_attribute(twin, VOLUME_ATTACHMENT_NODE)));
+    else if (is_full(pod, driver))
+        why_help(pod,
+                 "node %.*s has as many volumes of %.*s as its CSINode allows: delete the pod, "
+                 "so that it goes to another node",
+                 SLICE_ARG(pod_node(pod->pod)), SLICE_ARG(driver));
+    else
+        help_by_error(pod, driver, own->attach_error);
+}
+
 void why_attach_failed(struct why_pod *pod, const struct why_claim *claim)
 {
     const struct who_attachment *own = find_own(pod, claim);
-    if (own == NULL || own->attach_error.len == 0)
+    if (own == NULL || own->attach_error.len == 0 ||
+        claim->volume_details->deletion_timestamp.len != 0) /* VolumeDeleting */
         return;
     char name[PROVISIONED_NAME_BYTES];
     const struct object_reference reference = {.kind = KIND_VOLUME_ATTACHMENT,
@@ -87,8 +266,7 @@ void why_attach_failed(struct why_pod *pod, const struct why_claim *claim)
             SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(pod_node(pod->pod)),
             SLICE_ARG(own->attach_error));
     root_driver(pod, claim);
-    why_help(pod, "driver %.*s says so, and tries again: its controller's log has more",
-             SLICE_ARG(resource_attribute(own->record, VOLUME_ATTACHMENT_DRIVER)));
+    help_failed(pod, claim, own);
 }
 
 /* Whether the volume needs a VolumeAttachment: those of plug-ins without a CSI driver have none. */
@@ -98,9 +276,34 @@ static bool needs_attachment(const struct why_pod *pod, const struct why_claim *
            who_is_attachable(&claim->who) && volume_driver(claim->volume).len != 0;
 }
 
+/* kube-controller-manager does not attach a volume to a node while it detaches it there. */
+static void find_detaching(struct why_pod *pod, const struct why_claim *claim,
+                           const struct who_attachment *own)
+{
+    char name[PROVISIONED_NAME_BYTES];
+    bool fails = own->detach_error.len != 0;
+
+    why_add(pod, WHY_BLOCKS, why_volume_reference(claim),
+            "volume %.*s of claim %.*s/%.*s is being detached from node %.*s, and is attached "
+            "again only after that%s%.*s",
+            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(pod_node(pod->pod)),
+            fails ? ": " : "", SLICE_ARG(own->detach_error));
+    root_driver(pod, claim);
+    why_help(pod,
+             fails ? "the driver cannot detach it: its controller's log has more; this shows the "
+                     "attachment"
+                   : "wait; if it stays so, see why it is not detached");
+    why_command(pod, ADVICE_SEE_ATTACHMENT,
+                &(const struct advice_words){.name = resource_name(own->record, name)});
+}
+
 void why_not_attached(struct why_pod *pod, const struct why_claim *claim)
 {
     const struct who_attachment *own = find_own(pod, claim);
+    if (own != NULL && own->is_detaching) {
+        find_detaching(pod, claim, own);
+        return;
+    }
     bool is_elsewhere = find_blocking_node(pod, claim).len != 0;
     if (!needs_attachment(pod, claim) || (own == NULL && is_elsewhere) ||
         (own != NULL && (own->is_attached || own->attach_error.len != 0)))

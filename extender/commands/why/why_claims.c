@@ -1,7 +1,7 @@
 /* Causes: the claims themselves, and what they are bound to. */
 #include "cache/cluster/allowance.h"
+#include "config/base/text.h"
 #include "extender/commands/why/why_internal.h"
-#include "policy/volume.h"
 
 /* ---- finalizers ---- */
 
@@ -34,8 +34,7 @@ void why_finalizers(struct why_pod *pod)
 
 /* ---- a claim that cannot be used ---- */
 
-/* Whether the pod's StatefulSet makes the claim, from volumeClaimTemplates: TEMPLATE-POD. */
-static bool is_of_template(const struct why_pod *pod, const struct why_claim *claim)
+bool why_is_of_template(const struct why_pod *pod, const struct why_claim *claim)
 {
     struct slice name = claim_name(claim->who.claim), of_pod = pod_name(pod->pod);
 
@@ -50,7 +49,7 @@ static void help_missing(struct why_pod *pod, const struct why_claim *claim)
             pod,
             "wait: kube-controller-manager creates the claim of a generic ephemeral volume; if "
             "it does not, the pod's events say why (a quota?)");
-    else if (is_of_template(pod, claim))
+    else if (why_is_of_template(pod, claim))
         why_help(pod,
                  "wait: StatefulSet %.*s creates it from its volumeClaimTemplates; if it does not, "
                  "its events say why",
@@ -76,20 +75,25 @@ void why_claim_missing(struct why_pod *pod, const struct why_claim *claim)
 void why_claim_of_another(struct why_pod *pod, const struct why_claim *claim)
 {
     struct slice owner = name_slice(claim_owner_uid(claim->who.claim));
+    struct slice name = name_slice(claim_owner_name(claim->who.claim));
     if (!claim->who.claim->exists || !claim->use->is_ephemeral ||
         (owner.len != 0 && uid_is(&pod->pod->uid, owner)))
         return;
+    bool is_earlier = slice_equal(name, pod_name(pod->pod));
     why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
-            "claim %.*s/%.*s has the name of the pod's generic ephemeral volume, and %s",
+            "claim %.*s/%.*s has the name of the pod's generic ephemeral volume, and %s%.*s%s",
             CLAIM_ARG(claim),
-            owner.len == 0 ? "nothing owns it: somebody has made it" : "another object owns it");
-    why_help(pod,
-             "%s the pod or its volume differently. The claim's data is not of this pod: see "
-             "who uses it",
-             owner.len == 0 ? "name"
-                            : "wait, if an earlier pod of that name owns it, and it is being "
-                              "collected; else name");
-    why_command(pod, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
+            owner.len == 0 ? "nothing owns it: somebody has made it"
+            : is_earlier   ? "an earlier pod "
+                           : "pod ",
+            SLICE_ARG(name), owner.len == 0 ? "" : " owns it");
+    if (is_earlier)
+        why_help(pod, "wait: the claim is deleted with that pod, and then made for this one");
+    else
+        why_help(pod, "name the pod or its volume differently: the claim's data is not of this "
+                      "pod");
+    if (claim->who.claim->is_deleting)
+        help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
     pod->is_hopeless = true;
 }
 
@@ -125,7 +129,7 @@ void why_claim_deleting(struct why_pod *pod, const struct why_claim *claim)
     help_by_users(pod, claim);
     why_help_all(pod, who_deletion(&claim->who, pod->texts));
     help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
-    why_help(pod, claim->use->is_ephemeral || is_of_template(pod, claim)
+    why_help(pod, claim->use->is_ephemeral || why_is_of_template(pod, claim)
                       ? "when it is gone, it is made again, empty; a deletion cannot be undone"
                       : "when it is gone, create it again; a deletion cannot be undone");
 }
@@ -137,104 +141,27 @@ void why_claim_lost(struct why_pod *pod, const struct why_claim *claim)
     const struct resource *volume =
         cluster_find_resource(&pod->inquiry->cluster, KIND_VOLUME, claim->who.volume);
     struct slice other = volume == NULL ? SLICE("") : resource_attribute(volume, VOLUME_CLAIM_NAME);
+    bool is_of_another =
+        other.len != 0 && !(slice_equal(other, claim_name(claim->who.claim)) &&
+                            slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE),
+                                        name_text(claim->who.claim->ns)));
     if (other.len == 0)
         why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
-                "claim %.*s/%.*s is Lost: its volume %.*s is gone, or is bound to another claim",
-                CLAIM_ARG(claim), SLICE_ARG(claim->who.volume));
+                "claim %.*s/%.*s is Lost: its volume %.*s is gone%s", CLAIM_ARG(claim),
+                SLICE_ARG(claim->who.volume),
+                volume == NULL && why_knows(pod, KIND_VOLUME) ? ""
+                                                              : ", or is bound to another claim");
     else
         why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
                 "claim %.*s/%.*s is Lost: its volume %.*s is of claim %.*s/%.*s", CLAIM_ARG(claim),
                 SLICE_ARG(claim->who.volume),
                 SLICE_ARG(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE)), SLICE_ARG(other));
-    why_help_all(pod, who_bound_by(&claim->who, pod->texts));
-}
-
-/* ---- its volume ---- */
-
-/* The words of what differs between a volume and the claim. */
-static const char *misfit_text(enum misfit misfit)
-{
-    static const char *const texts[] = {[MISFIT_NONE] = "",
-                                        [MISFIT_CLASS] = "storageClassName",
-                                        [MISFIT_KEPT] = "claimRef",
-                                        [MISFIT_SIZE] = "size",
-                                        [MISFIT_MODE] = "volumeMode",
-                                        [MISFIT_ACCESS] = "access modes",
-                                        [MISFIT_ATTRIBUTES_CLASS] = "volumeAttributesClassName",
-                                        [MISFIT_SELECTOR] = "labels (the claim has a selector)"};
-    return texts[misfit];
-}
-
-/* A volume that is there, and that the claim names, and is not bound to. */
-static void help_named(struct why_pod *pod, const struct why_claim *claim,
-                       const struct resource *volume)
-{
-    struct slice ns = resource_attribute(volume, VOLUME_CLAIM_NAMESPACE);
-    struct slice name = resource_attribute(volume, VOLUME_CLAIM_NAME);
-    enum misfit misfit = volume_misfit(volume, claim->who.claim, true);
-    bool is_same = slice_equal(name, claim_name(claim->who.claim));
-
-    if (name.len != 0 && ns.len == 0 && is_same)
-        why_help(pod, "the volume's claimRef has no namespace: set it to %.*s",
-                 SLICE_ARG(name_text(claim->who.claim->ns)));
-    else if (name.len != 0 && !(is_same && slice_equal(ns, name_text(claim->who.claim->ns))))
+    if (is_of_another)
         why_help(pod,
-                 "claim %.*s/%.*s has that volume: name another one in a new claim (a claim's "
-                 "volumeName cannot be changed)",
-                 SLICE_ARG(ns), SLICE_ARG(name));
-    else if (misfit != MISFIT_NONE)
-        why_help(pod,
-                 "they are never bound, since they differ in %s%s: create the claim again, so that "
-                 "it fits the volume",
-                 misfit_text(misfit),
-                 misfit == MISFIT_SIZE     ? " (the volume has less)"
-                 : misfit == MISFIT_ACCESS ? " (the volume lacks one)"
-                                           : "");
+                 "delete the claim, and create it again without volumeName, or from a snapshot "
+                 "of that volume, which stays with its owner");
     else
-        why_help(pod, "wait, if it is Available; else name another volume in a new claim");
-}
-
-void why_volume_missing(struct why_pod *pod, const struct why_claim *claim)
-{
-    const struct cluster *cluster = &pod->inquiry->cluster;
-    const struct claim *record = claim->who.claim;
-    if (!record->exists || claim_phase(record) == CLAIM_LOST || !claim->is_bound ||
-        claim->volume != NULL || !why_knows(pod, KIND_VOLUME))
-        return;
-    const struct resource *other = cluster_find_resource(cluster, KIND_VOLUME, claim->who.volume);
-    if (other == NULL)
-        why_add(pod, WHY_BLOCKS, why_volume_reference(claim),
-                "volume %.*s of claim %.*s/%.*s does not exist", SLICE_ARG(claim->who.volume),
-                CLAIM_ARG(claim));
-    else
-        why_add(pod, WHY_BLOCKS, why_volume_reference(claim),
-                "claim %.*s/%.*s names volume %.*s, which is not bound to it%s", CLAIM_ARG(claim),
-                SLICE_ARG(claim->who.volume),
-                claim->who.is_of_earlier ? ": its claimRef.uid is that of an earlier claim" : "");
-    if (claim->who.is_of_earlier) {
         why_help_all(pod, who_bound_by(&claim->who, pod->texts));
-        return;
-    }
-    if (other != NULL)
-        help_named(pod, claim, other);
-    else if (claim_phase(record) == CLAIM_BOUND)
-        why_help(pod,
-                 "the claim was bound, and nothing makes the volume again: create a "
-                 "PersistentVolume of that name for its disk, with the claim's claimRef; a new "
-                 "claim is empty");
-    else
-        why_help(pod, "wait, if a provisioner makes it; else create the PersistentVolume, or a new "
-                      "claim");
-}
-
-void why_volume_deleting(struct why_pod *pod, const struct why_claim *claim)
-{
-    if (claim->volume_details->deletion_timestamp.len == 0)
-        return;
-    why_add(pod, WHY_LATER, why_volume_reference(claim),
-            "volume %.*s of claim %.*s/%.*s is being deleted: it goes when the claim does",
-            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim));
-    help_by_finalizers(pod, &claim->volume_details->finalizers, "volume");
 }
 
 /* ---- a claim that is not bound ---- */
@@ -284,16 +211,17 @@ static bool has_selector(const struct why_claim *claim)
     return rare != NULL && rare->selector != NULL;
 }
 
-/* What volume somebody has to make. */
+/* A volume that somebody has to make, or to mend. */
 static void help_by_hand(struct why_pod *pod, const struct why_claim *claim)
 {
-    enum misfit misfit = volume_nearest_misfit(&pod->inquiry->cluster, claim->who.claim);
+    enum misfit misfit;
+    const struct resource *nearest =
+        volume_nearest(&pod->inquiry->cluster, claim->who.claim, &misfit);
 
-    if (misfit > MISFIT_KEPT)
-        why_help(pod,
-                 "an Available PersistentVolume nearly fits, but for its %s: change it or the "
-                 "claim, or create a volume that fits",
-                 misfit_text(misfit));
+    if (volume_offers_fit(&pod->inquiry->cluster, claim->who.claim))
+        why_help(pod, "wait: one that fits is there, and kube-controller-manager binds it");
+    else if (nearest != NULL)
+        why_help_misfit(pod, claim, nearest, misfit);
     else
         why_help(pod,
                  "create a PersistentVolume%s%.*s that fits the claim (size, access modes, "
@@ -301,6 +229,25 @@ static void help_by_hand(struct why_pod *pod, const struct why_claim *claim)
                  class_name(claim).len == 0 ? " without a class" : " of StorageClass ",
                  SLICE_ARG(class_name(claim)),
                  has_selector(claim) ? ", and the labels of its selector" : "");
+}
+
+/* A claim without a class, if no volume is nearly its own. */
+static void help_by_default(struct why_pod *pod, const struct why_claim *claim)
+{
+    enum misfit misfit;
+
+    if (class_name(claim).len != 0 ||
+        volume_nearest(&pod->inquiry->cluster, claim->who.claim, &misfit) != NULL)
+        return;
+    if (!claim->who.details.has_no_class)
+        why_help(pod, "make a StorageClass the default, which the claim then gets "
+                      "(storageclass.kubernetes.io/is-default-class), or create the claim again "
+                      "with a class");
+    else
+        why_help(pod,
+                 "storageClassName \"\" excludes the default class: to get that, create the claim "
+                 "again without it%.*s",
+                 SLICE_ARG(why_maker(pod, claim)));
 }
 
 /* Whether the driver that makes the claim's volume is not there at all. */
@@ -315,39 +262,68 @@ static bool lacks_driver(const struct why_pod *pod, const struct why_claim *clai
            cluster_find_resource(&pod->inquiry->cluster, KIND_CSI_DRIVER, driver) == NULL;
 }
 
-/* Who does not make the volume; and what is in the events, which no input has. */
-static void help_by_events(struct why_pod *pod, const struct why_claim *claim)
+/* The CSIDriver with the name that is nearest to a provisioner's, which has none; empty: none. */
+static struct slice find_like(struct why_pod *pod, struct slice provisioner)
 {
-    struct slice provisioner = provisioner_of(pod, claim);
+    const struct cluster *cluster = &pod->inquiry->cluster;
+    struct nearest nearest = {.typed =
+                                  arena_printf(pod->arena, "%.*s", SLICE_ARG(provisioner)).ptr};
+    struct table_walk walk = {.at = 0};
+    char buffer[PROVISIONED_NAME_BYTES];
 
-    if (provisioner.len == 0 && class_name(claim).len == 0 &&
-        volume_nearest_misfit(&pod->inquiry->cluster, claim->who.claim) <= MISFIT_KEPT) {
-        if (claim->who.details.has_no_class)
-            why_help(pod, "storageClassName \"\" excludes the default class: create the claim "
-                          "again without it, to get that");
-        else
-            why_help(pod, "make a StorageClass the default, which the claim then gets "
-                          "(storageclass.kubernetes.io/is-default-class), or create the claim "
-                          "again with a class");
-    }
-    if (makes_no_volumes(pod, claim) || (provisioner.len == 0 && class_name(claim).len == 0)) {
-        help_by_hand(pod, claim);
-        return;
-    }
+    if (nearest.typed == NULL ||
+        cluster_find_resource(cluster, KIND_CSI_DRIVER, provisioner) != NULL ||
+        cluster_count_driver_nodes(cluster, provisioner) != 0)
+        return SLICE("");
+    for (const struct resource *driver;
+         (driver = cluster_next_resource(cluster, KIND_CSI_DRIVER, &walk)) != NULL;)
+        nearest_offer_copy(&nearest, resource_name(driver, buffer));
+    return arena_copy(pod->arena, slice_of(nearest.word == NULL ? "" : nearest.word));
+}
+
+/* Who does not make the volume; and what is in the events, which no input has. */
+static void help_by_provisioner(struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice provisioner = provisioner_of(pod, claim), like = find_like(pod, provisioner);
+
     if (has_selector(claim) && provisioner.len != 0)
-        why_help(pod, "a provisioner makes no volume for a claim with a selector: create the claim "
-                      "again without it, or a PersistentVolume with its labels");
+        why_help(pod,
+                 "a provisioner makes no volume for a claim with a selector: create the claim "
+                 "again without it%.*s, or a PersistentVolume with its labels",
+                 SLICE_ARG(why_maker(pod, claim)));
     else if (lacks_driver(pod, claim))
         why_help(pod,
                  "install the CSI driver %.*s: it has replaced the provisioner of the class, and "
                  "has no CSIDriver here",
                  SLICE_ARG(provisioner));
-    else if (provisioner.len == 0)
-        why_help(pod, "the claim's events say more");
-    else
-        why_help(pod, "is the provisioner %.*s running? The claim's events have what it says",
-                 SLICE_ARG(provisioner));
-    why_command(pod, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
+    else if (like.len != 0)
+        why_help(pod,
+                 "provisioner %.*s has no CSIDriver here, and %.*s has: create the StorageClass "
+                 "again with that one",
+                 SLICE_ARG(provisioner), SLICE_ARG(like));
+    else {
+        if (provisioner.len == 0)
+            why_help(pod, "the claim's events say more");
+        else
+            why_help(pod, "is the provisioner %.*s running? The claim's events have what it says",
+                     SLICE_ARG(provisioner));
+        why_command(pod, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
+    }
+}
+
+/* What would bind the claim. */
+static void help_unbound(struct why_pod *pod, const struct why_claim *claim)
+{
+    bool is_made = !makes_no_volumes(pod, claim) &&
+                   (provisioner_of(pod, claim).len != 0 || class_name(claim).len != 0);
+
+    if (is_made) {
+        help_by_provisioner(pod, claim);
+        return;
+    }
+    if (!why_help_earlier(pod, claim))
+        help_by_default(pod, claim);
+    help_by_hand(pod, claim);
 }
 
 /* Claims of one class wait for the same. */
@@ -364,12 +340,17 @@ void why_class_missing(struct why_pod *pod, const struct why_claim *claim)
                                                .name = class_name(claim)};
     if (!is_unbound(claim) || !lacks_class(pod, claim))
         return;
-    why_add(
-        pod, WHY_BLOCKS, reference,
-        "StorageClass %.*s of claim %.*s/%.*s does not exist, so no volume is made for the claim",
-        SLICE_ARG(reference.name), CLAIM_ARG(claim));
-    if (volume_nearest_misfit(&pod->inquiry->cluster, claim->who.claim) > MISFIT_CLASS)
-        help_by_hand(pod, claim); /* a class of volumes that are made by hand needs no object */
+    enum misfit misfit; /* of a volume that was made by hand: its class needs no object */
+    bool is_static = volume_nearest(&pod->inquiry->cluster, claim->who.claim, &misfit) != NULL;
+    why_add(pod, WHY_BLOCKS, reference,
+            "StorageClass %.*s of claim %.*s/%.*s does not exist, so %s", SLICE_ARG(reference.name),
+            CLAIM_ARG(claim),
+            is_static ? "the claim waits for an Available PersistentVolume of that class"
+                      : "no volume is made for the claim");
+    if (why_help_earlier(pod, claim) || is_static) {
+        help_by_hand(pod, claim);
+        return;
+    }
     why_help(
         pod,
         "create StorageClass %.*s, or a PersistentVolume with that storageClassName; or delete the "
@@ -392,13 +373,18 @@ void why_claim_unbound(struct why_pod *pod, const struct why_claim *claim)
                 "PersistentVolume without a class%s",
                 CLAIM_ARG(claim),
                 claim->who.details.has_no_class ? "" : ", or for a default class");
+    else if (makes_no_volumes(pod, claim))
+        why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
+                "claim %.*s/%.*s is not bound, and waits for an Available PersistentVolume of "
+                "StorageClass %.*s, which makes none",
+                CLAIM_ARG(claim), SLICE_ARG(class_name(claim)));
     else
         why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
                 "claim %.*s/%.*s is not bound, and StorageClass %.*s does not wait for the pod's "
                 "node: the volume comes first",
                 CLAIM_ARG(claim), SLICE_ARG(class_name(claim)));
     root_class(pod, claim);
-    help_by_events(pod, claim);
+    help_unbound(pod, claim);
 }
 
 /* A claim whose volume has to be there already, and is chosen with the pod's node. */
@@ -420,7 +406,7 @@ static void find_no_volume(struct why_pod *pod, const struct why_claim *claim)
                         : "");
     root_class(pod, claim);
     if (!has_offer)
-        help_by_events(pod, claim);
+        help_unbound(pod, claim);
 }
 
 void why_first_consumer(struct why_pod *pod, const struct why_claim *claim)
@@ -444,12 +430,20 @@ void why_first_consumer(struct why_pod *pod, const struct why_claim *claim)
             "(StorageClass %.*s), and this pod has its node without one",
             CLAIM_ARG(claim), SLICE_ARG(class_name(claim)));
     struct slice scheduler = pod->who.details.scheduler;
+    const struct owner *owner = &pod->who.owner;
     if (scheduler.len != 0 && !slice_equal(scheduler, SLICE("default-scheduler")))
         why_help(pod,
                  "if scheduler %.*s chose the node: it does not bind volumes (VolumeBinding); let "
                  "another one place the pod",
                  SLICE_ARG(scheduler));
-    why_help(pod, "create the pod again without spec.nodeName; a nodeSelector can name the node");
+    else if (owner->name.len != 0)
+        why_help(pod,
+                 "take spec.nodeName out of the template of %.*s %.*s; a nodeSelector can name the "
+                 "node",
+                 SLICE_ARG(owner->kind), SLICE_ARG(owner->name));
+    else
+        why_help(pod, "create the pod again without spec.nodeName; a nodeSelector can name the "
+                      "node");
 }
 
 /* As kube-scheduler's VolumeBinding: while the annotation is there, only that node passes. */
@@ -473,12 +467,49 @@ static bool lacks_driver_there(const struct why_pod *pod, const struct why_claim
            (record->csi_node == NULL || !words_have(name_slice(record->csi_node->drivers), driver));
 }
 
+/* Whether the claim cannot be provisioned anywhere, as an earlier cause says. */
+static bool is_refused(const struct why_pod *pod, const struct why_claim *claim)
+{
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (strcmp(pod->causes[i].word, "VolumeAttributesClass") == 0 &&
+            pod->causes[i].effect == WHY_BLOCKS &&
+            slice_equal(pod->causes[i].object.name, claim_name(claim->who.claim)))
+            return true;
+    return false;
+}
+
+/* The first key of the class's allowedTopologies that the driver does not have on the node, which
+ * has keys of its own; empty: none. */
+static struct slice find_strange_key(struct why_pod *pod, const struct why_claim *claim,
+                                     struct slice node, struct slice *own)
+{
+    struct slice text = inquiry_find_details(pod->inquiry, KIND_CSI_NODE, SLICE(""), node);
+    const struct topology *topology = claim->class_details.topologies.items;
+    struct csi_node_details details;
+
+    if (claim->class_details.topologies.count == 0 || topology->labels.count == 0 ||
+        text.ptr == NULL || !csi_node_details_read(text, pod->arena, &details))
+        return SLICE("");
+    const struct topology_label *labels = topology->labels.items;
+    const struct driver_limit *drivers = details.drivers.items;
+    for (size_t i = 0; i < details.drivers.count; i++) {
+        const struct pull_items *keys = &drivers[i].topology_keys;
+        if (!slice_equal(drivers[i].name, provisioner_of(pod, claim)) || keys->count == 0)
+            continue;
+        *own = *(const struct slice *)keys->items;
+        for (size_t j = 0; j < topology->labels.count; j++)
+            if (!slice_is_among(labels[j].key, keys->items, keys->count))
+                return labels[j].key;
+    }
+    return SLICE("");
+}
+
 void why_not_provisioned(struct why_pod *pod, const struct why_claim *claim)
 {
     const struct cluster *cluster = &pod->inquiry->cluster;
 
-    struct slice node = claim->who.details.selected_node;
-    if (!is_unbound(claim) || !waits_for_consumer(claim) || node.len == 0)
+    struct slice node = claim->who.details.selected_node, own;
+    if (!is_unbound(claim) || !waits_for_consumer(claim) || node.len == 0 || is_refused(pod, claim))
         return;
     reject_others(pod, node);
     why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
@@ -494,6 +525,14 @@ void why_not_provisioned(struct why_pod *pod, const struct why_claim *claim)
         why_command(pod, ADVICE_FORGET_NODE, &CLAIM_WORDS(claim));
         return;
     }
+    struct slice strange = find_strange_key(pod, claim, node, &own);
+    if (strange.len != 0) {
+        why_help(pod,
+                 "StorageClass %.*s allows %.*s, which is no topology key of its driver (%.*s), so "
+                 "no volume is made: create the class again with that key",
+                 SLICE_ARG(class_name(claim)), SLICE_ARG(strange), SLICE_ARG(own));
+        return;
+    }
     if (lacks_driver_there(pod, claim, node)) {
         why_help(
             pod,
@@ -504,8 +543,10 @@ void why_not_provisioned(struct why_pod *pod, const struct why_claim *claim)
         why_command(pod, ADVICE_FORGET_NODE, &CLAIM_WORDS(claim));
         return;
     }
-    help_by_events(pod, claim);
-    why_help(pod,
-             "if the node has no room for the volume, wait: the provisioner removes the annotation "
-             "volume.kubernetes.io/selected-node, and the scheduler tries another node");
+    help_unbound(pod, claim);
+    if (!lacks_driver(pod, claim))
+        why_help(
+            pod,
+            "if the node has no room for the volume, wait: the provisioner removes the annotation "
+            "volume.kubernetes.io/selected-node, and the scheduler tries another node");
 }

@@ -68,12 +68,11 @@ static bool is_of_kubernetes(struct slice key)
     return key.len >= sizeof prefix && memcmp(key.ptr, prefix, sizeof prefix - 1) == 0;
 }
 
-/* The first taint of the node that the pod does not tolerate; NULL: none. */
-static const struct taint *find_taint(const struct why_pod *pod, const struct why_node *node)
+const struct taint *why_find_taint(const struct why_pod *pod, const struct pull_items *items)
 {
-    const struct taint *taints = node->placed->taints.items;
+    const struct taint *taints = items->items;
 
-    for (size_t i = 0; i < node->placed->taints.count; i++)
+    for (size_t i = 0; i < items->count; i++)
         if ((slice_equal(taints[i].effect, SLICE("NoSchedule")) ||
              slice_equal(taints[i].effect, SLICE("NoExecute"))) &&
             !is_tolerated(pod, &taints[i]))
@@ -130,15 +129,18 @@ void why_tainted(struct why_pod *pod)
     const struct taint **taints =
         rejected == NULL ? NULL
                          : arena_alloc(pod->arena, pod->node_count * sizeof(const struct taint *));
-    bool is_of_user = false, is_out_of_service = false;
+    bool is_of_user = false, is_up = false;
+    struct slice out_of_service = SLICE("");
 
     pod->has_failed = pod->has_failed || (rejected != NULL && taints == NULL);
     for (size_t n = 0; taints != NULL && n < pod->node_count; n++) {
-        taints[n] = pod->nodes[n].out_by != NULL ? NULL : find_taint(pod, &pod->nodes[n]);
+        taints[n] = pod->nodes[n].out_by != NULL
+                        ? NULL
+                        : why_find_taint(pod, &pod->nodes[n].placed->taints);
         rejected[n] = taints[n] != NULL;
-        is_out_of_service =
-            is_out_of_service ||
-            (rejected[n] && slice_equal(taints[n]->key, SLICE(OUT_OF_SERVICE_TAINT)));
+        if (rejected[n] && slice_equal(taints[n]->key, SLICE(OUT_OF_SERVICE_TAINT)))
+            out_of_service = pod->nodes[n].name;
+        is_up = is_up || (rejected[n] && !pod->nodes[n].node->is_not_ready);
         is_of_user = is_of_user || (rejected[n] && !is_of_kubernetes(taints[n]->key));
     }
     if (taints == NULL || why_count_nodes(pod, rejected, true) == 0)
@@ -149,12 +151,14 @@ void why_tainted(struct why_pod *pod)
                        "%.*s",
                        SLICE_ARG(text)))
         return;
-    if (is_out_of_service)
-        why_help(pod, "somebody has marked the node as out of service: remove the taint when it is "
-                      "back");
-    else if (is_of_user)
+    if (out_of_service.len != 0) {
+        why_help(pod, "somebody has marked node %.*s as out of service: remove the taint%s",
+                 SLICE_ARG(out_of_service),
+                 is_up ? ", as the node is ready" : " when the machine runs again");
+        why_command(pod, ADVICE_IN_SERVICE, &(const struct advice_words){.name = out_of_service});
+    } else if (is_of_user)
         why_help(pod, "if the pod may run there, add a toleration to it");
-    else
+    else if (is_up) /* else it is to be brought back */
         why_help(pod, "Kubernetes sets them while something is wrong there: its conditions "
                       "say what");
 }
@@ -173,7 +177,7 @@ static bool has_labels(struct slice wanted, struct slice labels)
     return true;
 }
 
-static bool is_wanted(const struct why_pod *pod, const struct why_node *node)
+bool why_is_wanted(const struct why_pod *pod, const struct why_node *node)
 {
     const struct pod_details *details = &pod->who.details;
 
@@ -191,7 +195,7 @@ void why_not_wanted(struct why_pod *pod)
     if (rejected == NULL)
         return;
     for (size_t n = 0; n < pod->node_count; n++)
-        rejected[n] = pod->nodes[n].out_by == NULL && !is_wanted(pod, &pod->nodes[n]);
+        rejected[n] = pod->nodes[n].out_by == NULL && !why_is_wanted(pod, &pod->nodes[n]);
     struct slice names = why_node_names(pod, rejected, true);
     if (why_add_nodes(pod, WHY_NARROWS, rejected, why_pod_reference(pod),
                       "its nodeSelector or nodeAffinity, of the nodes that can have its volumes, "

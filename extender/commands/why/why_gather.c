@@ -1,7 +1,6 @@
 /* One pod: what is known of it, of its claims and volumes, and of the nodes; and the causes that
  * the finders add to it. */
 #include "extender/commands/why/why_internal.h"
-#include "policy/volume.h"
 
 /* ---- claims ---- */
 
@@ -122,15 +121,17 @@ static bool take_fits(struct why_pod *out)
 {
     for (size_t i = 0; i < out->claim_count; i++) {
         struct why_claim *claim = &out->claims[i];
-        const struct pull_items *terms = &claim->volume_details->terms;
-        if (terms->count == 0 || !out->has_labels)
+        if (!volume_terms_find(claim->volume, claim->volume_details, out->arena, &claim->terms))
+            return false;
+        if (!out->has_labels || (claim->terms.own.count == 0 && claim->terms.migrated.count == 0))
             continue;
         claim->fits = why_flags(out);
         if (claim->fits == NULL)
             return false;
         for (size_t n = 0; n < out->node_count; n++)
-            claim->fits[n] = out->nodes[n].is_unread ||
-                             node_terms_match(terms, out->nodes[n].name, out->nodes[n].labels);
+            claim->fits[n] =
+                out->nodes[n].is_unread ||
+                volume_terms_match(&claim->terms, out->nodes[n].node, out->nodes[n].labels);
     }
     return true;
 }

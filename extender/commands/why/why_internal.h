@@ -7,6 +7,7 @@
 #include "extender/commands/why/why.h"
 #include "extender/commands/why/why_causes.h"
 #include "policy/policy.h"
+#include "policy/volume.h"
 
 enum {
     WHY_CAUSE_WORDS = 40,    /* causes in the table, at most */
@@ -81,7 +82,8 @@ struct why_claim {
     const struct resource *class;                /* its StorageClass; NULL: none that is known */
     struct storage_class_details class_details;
     bool is_bound; /* it names a volume */
-    bool *fits;    /* by node: its volume can be used there; NULL: on each */
+    struct volume_terms terms;
+    bool *fits; /* by node: its volume can be used there; NULL: on each */
 };
 
 /* A cause, and what would help. */
@@ -128,6 +130,7 @@ struct why_pod {
     struct advice_list looks; /* of one without a cause: what says more */
     bool is_complete;         /* the input has all that causes are found by */
     bool are_apart;           /* two of its volumes have no node in common */
+    bool lacks_driver;        /* it was said that nodes lack the driver of its volume */
     bool is_hopeless;         /* a claim can never be its own: nothing else of it matters */
     bool has_failed;          /* there was no memory */
     struct arena *texts;      /* of all that is above, and of causes */
@@ -249,15 +252,40 @@ struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool w
 /* A flag for each node, all false; NULL: no memory. */
 bool *why_flags(struct why_pod *pod);
 
+/* The first of a node's taints (struct taint) that keeps the pod away; NULL: none. */
+const struct taint *why_find_taint(const struct why_pod *pod, const struct pull_items *taints);
+
+/* What stops the volume, which is Available, from being bound to the claim, and what would help. */
+void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
+                     const struct resource *volume, enum misfit misfit);
+
+/* A volume has the data of an earlier claim of this name: how the claim gets it. False: none. */
+bool why_help_earlier(struct why_pod *pod, const struct why_claim *claim);
+
+/* Whether the pod's StatefulSet makes the claim, from volumeClaimTemplates: TEMPLATE-POD. */
+bool why_is_of_template(const struct why_pod *pod, const struct why_claim *claim);
+
+/* Behind "create the claim again": what makes it, as it is; empty: nothing. */
+struct slice why_maker(struct why_pod *pod, const struct why_claim *claim);
+
+/* As a manifest says it: "20Gi"; what is no multiple of a unit is rounded down to Mi. */
+struct slice why_size(int64_t bytes, struct arena *arena);
+
+/* The driver is not registered on these nodes: what would help. */
+void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes);
+
+/* Whether the pod's nodeSelector and nodeAffinity allow the node, or its labels are not known. */
+bool why_is_wanted(const struct why_pod *pod, const struct why_node *node);
+
 /* References to what causes are about. */
 struct object_reference why_claim_reference(const struct why_claim *claim);
 struct object_reference why_volume_reference(const struct why_claim *claim);
 struct object_reference why_pod_reference(const struct why_pod *pod);
 
 /* The arguments of "%.*s/%.*s"; no macro in a macro, which cppcheck cannot expand. */
-#define CLAIM_ARG(claim) \
-    (int)name_text((claim)->who.claim->ns).len, name_text((claim)->who.claim->ns).ptr, \
-        (int)claim_name((claim)->who.claim).len, claim_name((claim)->who.claim).ptr
+#define CLAIM_ARG(claim_) \
+    (int)name_text((claim_)->who.claim->ns).len, name_text((claim_)->who.claim->ns).ptr, \
+        (int)claim_name((claim_)->who.claim).len, claim_name((claim_)->who.claim).ptr
 
 /* Of a claim, for a row of the table of advice. */
 #define CLAIM_WORDS(claim_) \

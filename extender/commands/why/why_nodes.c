@@ -2,15 +2,16 @@
 #include "cache/objects/label_selector.h"
 #include "extender/commands/why/why_internal.h"
 #include "policy/node_volume_limits.h"
-#include "policy/volume.h"
 #include "policy/volume_zone.h"
 
 /* ---- nodeAffinity of a volume ---- */
 
+#define HOSTNAME "kubernetes.io/hostname"
+
 /* Whether the terms name a node, which a new one does not replace: it does not have the data. */
 static bool name_a_node(struct slice terms)
 {
-    static const char key[] = "kubernetes.io/hostname", field[] = "metadata.name";
+    static const char key[] = HOSTNAME, field[] = "metadata.name";
 
     return memmem(terms.ptr, terms.len, key, sizeof key - 1) != NULL ||
            memmem(terms.ptr, terms.len, field, sizeof field - 1) != NULL;
@@ -26,14 +27,41 @@ static void add_where(struct why_pod *pod, struct slice where, bool is_anywhere)
     pod->has_failed = pod->has_failed || cause->where.ptr == NULL;
 }
 
-static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice what)
+/* A node whose name the volume has, as the label of another name; NULL: none. */
+static const struct why_node *find_renamed(const struct why_pod *pod, const struct why_claim *claim,
+                                           struct slice *label)
+{
+    const struct node_term *term = claim->terms.own.items;
+    const struct node_requirement *expressions =
+        claim->terms.own.count == 0 ? NULL : term->expressions.items;
+
+    for (size_t n = 0; expressions != NULL && n < pod->node_count; n++)
+        for (size_t i = 0; i < term->expressions.count; i++)
+            if (slice_equal(expressions[i].key, SLICE(HOSTNAME)) &&
+                slice_is_among(pod->nodes[n].name, expressions[i].values.items,
+                               expressions[i].values.count) &&
+                labels_find(pod->nodes[n].labels, SLICE(HOSTNAME), label) &&
+                !slice_equal(*label, pod->nodes[n].name))
+                return &pod->nodes[n];
+    return NULL;
+}
+
+static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, const bool *passes,
+                          struct slice what)
 {
     bool is_anywhere = why_count_nodes(pod, passes, true) != 0;
+    struct slice label = SLICE("");
+    const struct why_node *renamed = is_anywhere ? NULL : find_renamed(pod, claim, &label);
 
     add_where(pod, what, is_anywhere);
     if (pod->stage == WHY_STARTING)
         why_help(pod, "the pod must run elsewhere: delete it; a scheduler would not have chosen "
                       "the node (spec.nodeName)");
+    else if (renamed != NULL)
+        why_help(pod,
+                 "node %.*s is there, and its label " HOSTNAME " is %.*s: the volume was made with "
+                 "the name. Correct the label, or make the volume again with its value",
+                 SLICE_ARG(renamed->name), SLICE_ARG(label));
     else if (!is_anywhere && name_a_node(what))
         why_help(pod,
                  "bring back the node with %.*s: the data is there, and a new node of that name "
@@ -92,6 +120,60 @@ static struct slice room_text(struct why_pod *pod)
     return text;
 }
 
+/* A device that is missing, as the scheduler's message says, "Insufficient nvidia.com/gpu"; empty:
+ * none. No room can be made for it. */
+static struct slice find_device(const struct why_pod *pod)
+{
+    static const char before[] = "Insufficient ";
+    struct slice rest = who_message(&pod->who);
+    const char *at;
+
+    while (rest.len != 0 && (at = memmem(rest.ptr, rest.len, before, sizeof before - 1)) != NULL) {
+        at += sizeof before - 1;
+        rest = (struct slice){at, rest.len - (size_t)(at - rest.ptr)};
+        struct slice word = rest, first = slice_cut(&word, ',');
+        struct slice name = slice_cut(&first, ' ');
+        if (name.len != 0 && name.ptr[name.len - 1] == '.')
+            name.len--;
+        if (memchr(name.ptr, '/', name.len) != NULL)
+            return name;
+    }
+    return SLICE("");
+}
+
+/* What the scheduler's message says that no room and no other node helps against: a cause has that
+ * instead. Whether there is something. */
+static bool help_by_message(struct why_pod *pod, struct why_cause *cause, struct slice room)
+{
+    struct slice device = find_device(pod), message = who_message(&pod->who);
+
+    if (room.len == 0)
+        return false;
+    if (device.len != 0)
+        advice_list_add(&cause->helps,
+                        "add a node with %.*s%s%.*s; or restore the data to a new volume where "
+                        "such nodes are",
+                        SLICE_ARG(device), cause->where.len == 0 ? "" : " and ",
+                        SLICE_ARG(cause->where));
+    else if (slice_has(message, SLICE("topology spread constraints")) && !may_lack_room(pod))
+        advice_list_add(&cause->helps,
+                        "the pod's topologySpreadConstraints forbid the nodes that are left: "
+                        "whenUnsatisfiable: ScheduleAnyway, or a larger maxSkew");
+    else
+        return false;
+    return true;
+}
+
+/* Whether the pod's own nodeSelector rules out nodes that can have its volumes: its cause has what
+ * helps. */
+static bool is_ruled_out(const struct why_pod *pod)
+{
+    for (size_t n = 0; n < pod->node_count; n++)
+        if (is_out_by(&pod->nodes[n], "NodeAffinity"))
+            return true;
+    return false;
+}
+
 void why_help_room(struct why_pod *pod)
 {
     struct slice room = {NULL, 0};
@@ -104,7 +186,8 @@ void why_help_room(struct why_pod *pod)
         if (room.ptr == NULL)
             room = room_text(pod);
         pod->has_failed = pod->has_failed || room.ptr == NULL;
-        if (room.len == 0 && is_a_node)
+        if ((room.len == 0 && (is_a_node || is_ruled_out(pod))) ||
+            help_by_message(pod, cause, room))
             continue;
         advice_list_add(&cause->helps, "%.*s%s%.*s", SLICE_ARG(room),
                         is_a_node       ? ""
@@ -114,35 +197,91 @@ void why_help_room(struct why_pod *pod)
     }
 }
 
-/* A node without the driver lacks the labels that the driver sets when it registers. */
-static void help_by_driver(struct why_pod *pod, const struct why_claim *claim, const bool *rejected)
+/* The terms that count on one of the nodes, of a migrated plug-in if there is one. */
+static const struct pull_items *shown_terms(const struct why_pod *pod,
+                                            const struct why_claim *claim)
+{
+    const struct pull_items *terms = &claim->terms.own;
+
+    for (size_t n = 0; n < pod->node_count && terms == &claim->terms.own; n++)
+        terms = volume_terms_on(&claim->terms, pod->nodes[n].node);
+    return terms;
+}
+
+/* Whether the node lacks the label of the volume's first requirement, which is the driver's own,
+ * and the driver, which sets it when it registers. */
+static bool lacks_label_of(const struct why_node *node, struct slice driver,
+                           const struct pull_items *terms)
+{
+    static const char *const of_kubernetes[] = {"kubernetes.io/",
+                                                "failure-domain.beta.kubernetes.io/"};
+    const struct node_term *first = terms->items;
+    const struct node_requirement *expressions = first->expressions.items;
+    struct slice value;
+
+    if (first->expressions.count == 0)
+        return false;
+    for (size_t i = 0; i < sizeof of_kubernetes / sizeof *of_kubernetes; i++)
+        if (slice_has(expressions->key, slice_of(of_kubernetes[i])))
+            return false;
+    return !labels_find(node->labels, expressions->key, &value) && node->placed->knows_drivers &&
+           placed_node_driver(node->placed, driver) == NULL;
+}
+
+void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes)
+{
+    size_t n = 0;
+
+    if (why_knows(pod, KIND_CSI_NODE) && driver.len != 0 &&
+        cluster_count_driver_nodes(&pod->inquiry->cluster, driver) == 0) {
+        why_help(pod, "install driver %.*s, which is on no node", SLICE_ARG(driver));
+        return;
+    }
+    while (n < pod->node_count && !nodes[n])
+        n++;
+    why_help(pod,
+             "does a pod of the driver's DaemonSet run there? This lists the pods of the node");
+    why_command(pod, ADVICE_SEE_DRIVERS,
+                &(const struct advice_words){.name = n == pod->node_count ? SLICE("")
+                                                                          : pod->nodes[n].name});
+}
+
+/* Whether a node that the volume and the pod allow is left. */
+static bool has_node(const struct why_pod *pod, const bool *rejected)
+{
+    for (size_t n = 0; n < pod->node_count; n++)
+        if (!rejected[n] && why_is_wanted(pod, &pod->nodes[n]))
+            return true;
+    return false;
+}
+
+/* Whether nodes lack the label because they lack the driver: the help is that, then. */
+static bool help_by_driver(struct why_pod *pod, const struct why_claim *claim, const bool *rejected)
 {
     struct slice driver = claim->volume == NULL ? SLICE("") : volume_driver(claim->volume);
-    const struct node_term *terms = claim->volume_details->terms.items;
-    bool *lacking = driver.len == 0 || pod->stage != WHY_SCHEDULING ? NULL : why_flags(pod);
+    const struct pull_items *terms = shown_terms(pod, claim);
+    bool is_asked = driver.len != 0 && pod->stage == WHY_SCHEDULING && terms->count != 0 &&
+                    !has_node(pod, rejected);
+    bool *lacking = is_asked ? why_flags(pod) : NULL;
 
-    for (size_t n = 0; lacking != NULL && n < pod->node_count; n++) {
-        const struct node_requirement *first = terms->expressions.items;
-        struct slice value;
-        lacking[n] = rejected[n] && terms->expressions.count != 0 &&
-                     slice_has(first->key, SLICE("csi")) &&
-                     !labels_find(pod->nodes[n].labels, first->key, &value) &&
-                     pod->nodes[n].placed->knows_drivers &&
-                     placed_node_driver(pod->nodes[n].placed, driver) == NULL;
-    }
+    for (size_t n = 0; lacking != NULL && n < pod->node_count; n++)
+        lacking[n] = rejected[n] && lacks_label_of(&pod->nodes[n], driver, terms);
     if (lacking == NULL || why_count_nodes(pod, lacking, true) == 0)
-        return;
+        return false;
     struct slice names = why_node_names(pod, lacking, true);
-    why_help(pod, "driver %.*s sets that label, and is not registered on %.*s: get it there first",
-             SLICE_ARG(driver), SLICE_ARG(names));
+    why_help(pod, "driver %.*s sets that label, and is not registered on %.*s", SLICE_ARG(driver),
+             SLICE_ARG(names));
+    why_help_driver(pod, driver, lacking);
+    pod->lacks_driver = true;
+    return true;
 }
 
 void why_affinity(struct why_pod *pod, const struct why_claim *claim)
 {
-    if (claim->fits == NULL)
+    if (claim->fits == NULL || pod->are_apart)
         return;
     bool *rejected = why_flags(pod);
-    struct slice terms = node_terms_text(&claim->volume_details->terms, pod->arena);
+    struct slice terms = node_terms_text(shown_terms(pod, claim), pod->arena);
 
     if (rejected == NULL || terms.ptr == NULL) {
         pod->has_failed = true;
@@ -154,12 +293,10 @@ void why_affinity(struct why_pod *pod, const struct why_claim *claim)
                        why_volume_reference(claim),
                        "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: where %.*s",
                        SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
-                       why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)) ||
-        pod->are_apart)
+                       why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)))
         return;
-    if (why_count_nodes(pod, rejected, false) == 0)
-        help_by_driver(pod, claim, rejected);
-    help_by_nodes(pod, claim->fits, terms);
+    if (!help_by_driver(pod, claim, rejected))
+        help_by_nodes(pod, claim, claim->fits, terms);
 }
 
 /* ---- two volumes ---- */
@@ -178,13 +315,18 @@ static bool find_apart(struct why_pod *pod, const struct why_claim *a, const str
     if (have_common_node(pod, a->fits, b->fits))
         return false;
     struct slice x = why_node_names(pod, a->fits, true), y = why_node_names(pod, b->fits, true);
-    if (x.len == 0 || y.len == 0) /* it has no node at all */
+    bool *rejected = why_flags(pod);
+    if (rejected == NULL || x.len == 0 || y.len == 0) /* it has no node at all */
         return false;
-    why_add(pod, WHY_BLOCKS, why_volume_reference(b),
-            "volumes %.*s (node %.*s) and %.*s (node %.*s) have no node in common",
-            SLICE_ARG(a->who.volume), SLICE_ARG(x), SLICE_ARG(b->who.volume), SLICE_ARG(y));
+    for (size_t n = 0; n < pod->node_count; n++)
+        rejected[n] = true;
+    why_add_nodes(pod, WHY_BLOCKS, rejected, why_volume_reference(b),
+                  "volumes %.*s (claim %.*s/%.*s, node %.*s) and %.*s (claim %.*s/%.*s, node %.*s) "
+                  "have no node in common",
+                  SLICE_ARG(a->who.volume), CLAIM_ARG(a), SLICE_ARG(x), SLICE_ARG(b->who.volume),
+                  CLAIM_ARG(b), SLICE_ARG(y));
     why_help(pod, "restore one of them to a new volume where the other one is; a class with "
-                  "volumeBindingMode WaitForFirstConsumer makes both in one place");
+                  "volumeBindingMode WaitForFirstConsumer has both in one place");
     pod->are_apart = true;
     return true;
 }
@@ -248,7 +390,7 @@ static void find_out_of_zone(struct why_pod *pod, const struct why_claim *claim,
             "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: its labels say %.*s",
             SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), why_count_nodes(pod, passes, true),
             pod->node_count, SLICE_ARG(zones)))
-        help_by_nodes(pod, passes, zones);
+        help_by_nodes(pod, claim, passes, zones);
 }
 
 /* kube-scheduler checks the labels beside a nodeAffinity, too, which as a rule says the same. */
@@ -292,7 +434,7 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
         .kind = KIND_STORAGE_CLASS, .name = name_slice(claim_storage_class(claim->who.claim))};
 
     if (!pod->has_labels || !claim->who.claim->exists || claim->is_bound ||
-        claim->class_details.topologies.count == 0 ||
+        claim->class_details.topologies.count == 0 || claim->who.details.selected_node.len != 0 ||
         volume_offers_fit(&pod->inquiry->cluster, claim->who.claim))
         return;
     bool *rejected = why_flags(pod);
@@ -328,6 +470,24 @@ static bool *find_full(struct why_pod *pod, const struct counted_volumes *volume
     return full;
 }
 
+static size_t count_left(const struct why_pod *pod)
+{
+    size_t left = 0;
+
+    for (size_t n = 0; n < pod->node_count; n++)
+        left += pod->nodes[n].out_by == NULL ? 1 : 0;
+    return left;
+}
+
+/* Whether a cause says what a node has to have. */
+static bool has_where(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (pod->causes[i].where.len != 0)
+            return true;
+    return false;
+}
+
 static void check_driver(struct why_pod *pod, const struct counted_volumes *volumes,
                          struct slice driver)
 {
@@ -338,11 +498,15 @@ static void check_driver(struct why_pod *pod, const struct counted_volumes *volu
     if (full == NULL)
         return;
     struct slice names = why_node_names(pod, full, true);
-    if (why_add_nodes(pod, WHY_NARROWS, full, reference,
-                      "no more volumes of driver %.*s can be attached to node %.*s (%.*s)",
-                      SLICE_ARG(driver), SLICE_ARG(names), SLICE_ARG(example)))
+    if (!why_add_nodes(pod, WHY_NARROWS, full, reference,
+                       "no more volumes of driver %.*s can be attached to node %.*s (%.*s)",
+                       SLICE_ARG(driver), SLICE_ARG(names), SLICE_ARG(example)))
+        return;
+    if (count_left(pod) != 0)
         why_help(pod, "move pods with volumes of %.*s away from there, or add a node",
                  SLICE_ARG(driver));
+    else if (!has_where(pod)) /* which says with what */
+        why_help(pod, "add a node: no node is left to which pods could move");
 }
 
 void why_limit(struct why_pod *pod)
@@ -367,14 +531,10 @@ void why_limit(struct why_pod *pod)
 /* Causes that reject some nodes each may leave none together. */
 void why_no_node(struct why_pod *pod)
 {
-    size_t left = 0;
-
     for (size_t i = 0; i < pod->cause_count; i++)
         if (pod->causes[i].effect == WHY_BLOCKS)
             return;
-    for (size_t n = 0; n < pod->node_count; n++)
-        left += pod->nodes[n].out_by != NULL ? 0 : 1;
-    if (pod->node_count == 0 || left != 0)
+    if (pod->node_count == 0 || count_left(pod) != 0)
         return;
     why_add(pod, WHY_BLOCKS, why_pod_reference(pod),
             "each of the %zu nodes is rejected by one of the causes above", pod->node_count);

@@ -337,7 +337,8 @@ static void add_causes(struct block *block, const struct why_pod *pod)
     bool is_tried = pod->stage == WHY_SCHEDULING && !pod->pod->is_gated;
 
     for (size_t i = 0; i < pod->cause_count; i++)
-        add_cause(block, pod, &pod->causes[i]);
+        if (strcmp(pod->causes[i].word, "NoNodeLeft") != 0) /* add_left says it */
+            add_cause(block, pod, &pod->causes[i]);
     if (blocks_or_narrows(pod))
         return;
     buf_put(&block->line,

@@ -74,8 +74,15 @@ void why_driver_mode(struct why_pod *pod)
             reference = verdict.awaited[i];
     why_add_text(pod, effect_of(pod, &csi_volumes, WHY_BLOCKS), reference,
                  verdict_message(&verdict, pod->arena));
-    why_help(pod, "install the driver, with a CSIDriver whose volumeLifecycleModes have the mode, "
-                  "or correct the driver's name in the pod");
+    if (reference.kind == KIND_CSI_DRIVER &&
+        cluster_find_resource(&pod->inquiry->cluster, KIND_CSI_DRIVER, reference.name) == NULL &&
+        cluster_count_driver_nodes(&pod->inquiry->cluster, reference.name) != 0)
+        why_help(pod, "create the driver's CSIDriver, with the mode in volumeLifecycleModes: the "
+                      "driver itself is on nodes");
+    else
+        why_help(pod,
+                 "install the driver, with a CSIDriver whose volumeLifecycleModes have the mode, "
+                 "or correct the driver's name in the pod");
 }
 
 /* ---- claims that other pods hold ---- */
@@ -171,11 +178,14 @@ void why_locked(struct why_pod *pod, const struct why_claim *claim)
     if (locker != NULL && pod_holds(locker)) /* that is why it is in use */
         return;
     bool is_gone = locker == NULL || locker->is_terminal;
-    why_add(pod, is_gone ? WHY_NORMAL : WHY_BLOCKS, why_claim_reference(claim),
+    bool is_said = slice_has(who_message(&pod->who), SLICE(" is locked for pod "));
+    why_add(pod, is_gone && !is_said ? WHY_NORMAL : WHY_BLOCKS, why_claim_reference(claim),
             "claim %.*s/%.*s is locked for pod %.*s (claimguard.io/holder)", CLAIM_ARG(claim),
             SLICE_ARG(name));
     if (is_gone)
-        why_help(pod, "claimguard takes the lock over: that pod is gone, or has ended");
+        why_help(pod,
+                 "wait: that pod is gone, or has ended, so claimguard takes the lock over when "
+                 "it is asked again");
     else
         why_help(
             pod,
@@ -224,6 +234,20 @@ static bool is_named(const struct why_pod *pod, size_t i, struct slice reason)
     return text.len != 0 && slice_has(reason, text);
 }
 
+/* Whether a claim that the policy is about can be used at all, and on a rejected node by the pod's
+ * own nodeSelector. */
+static bool is_open(const struct why_pod *pod, const bool *rejected)
+{
+    bool is_deleting = false, is_wanted = false;
+
+    for (size_t i = 0; i < pod->claim_count; i++)
+        is_deleting =
+            is_deleting || (is_elsewhere(pod, i) && pod->claims[i].who.claim->is_deleting);
+    for (size_t n = 0; n < pod->node_count; n++)
+        is_wanted = is_wanted || (rejected[n] && why_is_wanted(pod, &pod->nodes[n]));
+    return !is_deleting && is_wanted;
+}
+
 void why_elsewhere(struct why_pod *pod)
 {
     struct verdict verdict;
@@ -231,7 +255,7 @@ void why_elsewhere(struct why_pod *pod)
     const bool *rejected = reject_by(pod, &read_write_once, &verdict, &reason);
     struct object_reference reference = why_pod_reference(pod);
 
-    if (rejected == NULL)
+    if (rejected == NULL || !is_open(pod, rejected))
         return;
     struct slice passing = why_node_names(pod, rejected, false);
     for (size_t i = 0; i < pod->claim_count; i++)
@@ -245,8 +269,19 @@ void why_elsewhere(struct why_pod *pod)
     if (passing.len != 0)
         why_help(pod, "the pod can share the volume on %.*s: make room there", SLICE_ARG(passing));
     for (size_t i = 0; i < pod->claim_count && passing.len == 0; i++)
-        if (is_elsewhere(pod, i) && !pod->claims[i].who.claim->is_deleting)
+        if (is_elsewhere(pod, i))
             why_help_all(pod, who_freed_by(&pod->claims[i].who, false, pod->texts));
+}
+
+/* Whether the class of a claim would make a volume on one of the nodes: only then a driver is
+ * missing there. */
+static bool is_news(const struct why_pod *pod, const bool *rejected)
+{
+    for (size_t i = 0; i < pod->node_count; i++)
+        if (rejected[i] && (pod->nodes[i].out_by == NULL ||
+                            strcmp(pod->nodes[i].out_by, "StorageClassTopology") != 0))
+            return true;
+    return false;
 }
 
 void why_not_registered(struct why_pod *pod)
@@ -256,7 +291,8 @@ void why_not_registered(struct why_pod *pod)
     const bool *rejected = reject_by(pod, &csi_volumes, &verdict, &reason);
     struct object_reference reference = why_pod_reference(pod);
 
-    if (rejected == NULL || !why_knows(pod, KIND_CSI_NODE))
+    if (rejected == NULL || pod->lacks_driver || !why_knows(pod, KIND_CSI_NODE) ||
+        !is_news(pod, rejected))
         return;
     struct slice names = why_node_names(pod, rejected, true);
     for (size_t i = verdict.awaited_count; i-- > 0;)
@@ -266,8 +302,7 @@ void why_not_registered(struct why_pod *pod)
     if (!why_add_nodes(pod, effect_of(pod, &csi_volumes, WHY_NARROWS), rejected, reference,
                        "%.*s (%.*s)", SLICE_ARG(reason), SLICE_ARG(names)))
         return;
-    why_help(pod, "does the driver's DaemonSet run there? This lists the drivers of each node");
-    why_command(pod, ADVICE_SEE_DRIVERS, &(const struct advice_words){.count = {"", 0}});
+    why_help_driver(pod, reference.kind == KIND_CSI_DRIVER ? reference.name : SLICE(""), rejected);
 }
 
 /* ---- what no other cause says ---- */
@@ -289,18 +324,6 @@ static bool is_blocked(const struct why_pod *pod)
     return false;
 }
 
-/* As a manifest says it: "20Gi"; what is no multiple of a unit is rounded down to Mi. */
-static struct slice size_text(int64_t bytes, struct arena *arena)
-{
-    static const char units[] = "TGM";
-
-    for (int i = 0, shift = 40; i < 3; i++, shift -= 10)
-        if (bytes >= (int64_t)1 << shift && (bytes & (((int64_t)1 << shift) - 1)) == 0)
-            return arena_printf(arena, "%lld%ci", (long long)(bytes >> shift), units[i]);
-    return bytes < 1 << 20 ? arena_printf(arena, "%lld", (long long)bytes)
-                           : arena_printf(arena, "%lldMi", (long long)(bytes >> 20));
-}
-
 /* How much room its class has for the volume: that of the node with the most. */
 static void help_by_storage(struct why_pod *pod, bool is_about_room)
 {
@@ -311,31 +334,57 @@ static void help_by_storage(struct why_pod *pod, bool is_about_room)
         const struct claim_rare *rare = claim_rare_at(placed->claim->rare);
         struct slice class = name_slice(claim_storage_class(placed->claim));
         int64_t most = -1;
-        size_t without = 0;
-        for (size_t n = 0; placed->room != NULL && n < placement->node_count; n++) {
+        bool *without = placed->room == NULL ? NULL : why_flags(pod);
+        for (size_t n = 0; without != NULL && n < placement->node_count; n++) {
             most = placed->room[n] > most ? placed->room[n] : most;
-            without += placed->room[n] < 0 ? 1 : 0;
+            without[n] = placed->room[n] < 0;
         }
-        if (placed->room == NULL || rare == NULL || most >= rare->requested)
+        if (without == NULL || rare == NULL || most >= rare->requested)
             continue;
-        if (without != 0)
+        struct slice names = why_node_names(pod, without, true);
+        if (names.len != 0) {
             why_help(pod,
-                     "no CSIStorageCapacity of StorageClass %.*s is for %zu of the nodes: does its "
-                     "driver run there, and publish them?",
-                     SLICE_ARG(class), without);
-        struct slice asked = size_text(rare->requested, pod->arena);
-        struct slice room = size_text(most, pod->arena);
-        if (most >= 0)
-            why_help(pod,
-                     "claim %.*s/%.*s asks for %.*s, and no node has room for a volume of more "
-                     "than %.*s: ask for less, or add storage",
-                     CLAIM_NAME_ARG(placed->claim), SLICE_ARG(asked), SLICE_ARG(room));
+                     "no CSIStorageCapacity of StorageClass %.*s is for %.*s: see why the "
+                     "controller of its driver publishes none",
+                     SLICE_ARG(class), SLICE_ARG(names));
+            return;
+        }
+        struct slice asked = why_size(rare->requested, pod->arena);
+        struct slice room = why_size(most, pod->arena);
+        why_help(pod,
+                 "claim %.*s/%.*s asks for %.*s, and no node has room for a volume of more "
+                 "than %.*s: ask for less, or add storage",
+                 CLAIM_NAME_ARG(placed->claim), SLICE_ARG(asked), SLICE_ARG(room));
         return;
     }
     if (is_about_room)
         why_help(pod, "free storage of the claim's StorageClass there");
     if (pod->cause_count != 0)
         pod->causes[pod->cause_count - 1].needs_room = true;
+}
+
+/* The scheduler finds no room, and the input has no CSIStorageCapacity. */
+static void find_no_capacity(struct why_pod *pod)
+{
+    const struct placement *placement = pod->view.placement;
+
+    if (why_knows(pod, KIND_STORAGE_CAPACITY) ||
+        !slice_has(who_message(&pod->who), SLICE("enough free storage")))
+        return;
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        struct slice driver =
+            claim_has_volume(pod->claims[i].who.claim)
+                ? SLICE("")
+                : volume_driver_of(&pod->inquiry->cluster, pod->claims[i].who.claim);
+        if (!placement_driver(placement, driver).has_capacities)
+            continue;
+        why_add(pod, WHY_BLOCKS, why_claim_reference(&pod->claims[i]),
+                "the scheduler finds no room for claim %.*s/%.*s, and this input has no "
+                "CSIStorageCapacity of driver %.*s",
+                CLAIM_ARG(&pod->claims[i]), SLICE_ARG(driver));
+        why_help(pod, "does the driver's controller publish them? If not, no node has room");
+        return;
+    }
 }
 
 /* Of the nodes that are left: those that VolumeBinding rejects, one cause for each reason. */
@@ -345,6 +394,7 @@ void why_binding(struct why_pod *pod)
 
     if (is_blocked(pod))
         return;
+    find_no_capacity(pod);
     volume_binding.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
     for (size_t first = 0; verdict.nodes != NULL && first < pod->node_count; first++) {

@@ -21,15 +21,12 @@ static void put_claim_metadata(struct buf *out, const struct claim *claim)
 
 static void put_access_modes(struct buf *out, unsigned modes)
 {
-    static const char *const texts[] = {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany",
-                                        "ReadWriteOncePod"}; /* in the order of the bits */
-
     if (modes == 0)
         return;
     json_begin(out, "accessModes", '[');
-    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (unsigned i = 0; i < ACCESS_MODES; i++)
         if ((modes & 1U << i) != 0)
-            json_text(out, NULL, slice_of(texts[i]));
+            json_text(out, NULL, slice_of(access_mode_texts[i]));
     json_end(out, ']');
 }
 

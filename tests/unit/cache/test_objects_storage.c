@@ -318,7 +318,8 @@ static const struct {
      "{\"metadata\":{\"name\":\"v\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"capacity\":{\"storage\":"
      "\"1Gi\"},\"accessModes\":[\"ReadWriteOnce\"],\"volumeMode\":"
      "\"Block\",\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"gold\",\"csi\":{"
-     "\"driver\":\"d\",\"fsType\":\"ext4\",\"volumeHandle\":\"secret\",\"nodePublishSecretRef\":{"
+     "\"driver\":\"d\",\"fsType\":\"ext4\",\"volumeHandle\":\"h\",\"volumeAttributes\":{\"a\":"
+     "\"secret\"},\"nodePublishSecretRef\":{"
      "\"name\":\"n\"}},\"claimRef\":{\"namespace\":\"a\",\"name\":\"b\",\"uid\":\"u\"}},\"status\":"
      "{"
      "\"phase\":\"Available\",\"reason\":\"secret\"}}"},
@@ -336,7 +337,7 @@ static const struct {
      "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"storage.alpha.kubernetes.io/"
      "migrated-plugins\":\"kubernetes.io/aws-ebs\",\"a\":\"secret\"},\"ownerReferences\":[{"
      "\"kind\":\"Node\",\"uid\":\"u\",\"name\":\"secret\"}]},\"spec\":{\"drivers\":[{\"name\":"
-     "\"d\",\"nodeID\":\"secret\",\"topologyKeys\":[\"secret\"]}]}}"},
+     "\"d\",\"nodeID\":\"secret\",\"topologyKeys\":[\"k\"]}]}}"},
     {KIND_NODE,
      "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"a\":\"secret\"}},\"spec\":{"
      "\"unschedulable\":"

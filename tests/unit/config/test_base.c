@@ -218,7 +218,7 @@ Test(printable, control_characters_are_replaced_byte_by_byte)
                   "b\xc3\xa9\xe2\x80\xa6\xe2\x82\xac";
 
     make_printable(text);
-    cr_expect_str_eq(text, "a?[31m?"
+    cr_expect_str_eq(text, "a?[31m "
                            "??"
                            "???"
                            "gpj"
