@@ -398,11 +398,13 @@ void why_binding(struct why_pod *pod)
     volume_binding.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
     for (size_t first = 0; verdict.nodes != NULL && first < pod->node_count; first++) {
-        bool *rejected = pod->nodes[first].out_by != NULL ? NULL : why_flags(pod);
         struct slice reason = SLICE(""), other;
-        if (rejected == NULL ||
+        if (pod->nodes[first].out_by != NULL ||
             policy_filter(&verdict, pod->nodes[first].name, pod->arena, &reason) == NULL)
             continue;
+        bool *rejected = why_flags(pod); /* after that: of 40,000 nodes, it is large */
+        if (rejected == NULL)
+            return;
         for (size_t n = first; n < pod->node_count; n++)
             rejected[n] = pod->nodes[n].out_by == NULL &&
                           policy_filter(&verdict, pod->nodes[n].name, pod->arena, &other) != NULL &&
