@@ -20,6 +20,7 @@ struct certificates_thread {
     struct keeper keeper;
     struct error problem; /* of the last round */
     bool is_reported;
+    bool is_given; /* the ports have what the keeper shows */
     int retry_ms;
     char ns[256];
     pthread_mutex_t lock; /* guards is_ending */
@@ -88,8 +89,12 @@ static int run_round(struct certificates_thread *thread)
     api_open_on(&api, thread->state->api);
     int rc = keeper_round(&thread->keeper, &api, now_ms() / 1000, &err);
     api_close(&api);
-    if (rc == KEEPER_SHOW)
-        rc = give(thread, &err);
+    thread->is_given = thread->is_given && rc != KEEPER_SHOW;
+    if (rc >= 0 && !thread->is_given && thread->keeper.shown.crt != NULL) {
+        int given = give(thread, &err);
+        thread->is_given = given == 0;
+        rc = given < 0 ? given : rc;
+    }
     if (rc < 0) {
         report(thread, &err);
         int wait_ms = thread->retry_ms;

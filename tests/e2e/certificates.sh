@@ -166,7 +166,8 @@ claimguard_makes_deleted_certificates_again_and_misses_no_review() {
     admission_apply tls admission-fail own-certificates
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client >/dev/null
     k delete clusterrolebinding claimguard-certificates --ignore-not-found >/dev/null
-    jq '.items[] | select(.metadata.name | startswith("claimguard-certificates") or . == "claimguard-own-limits")' "$plane/rendered.json" |
+    jq '.items[] | select(.metadata.name | startswith("claimguard-certificates") or . == "claimguard-own-limits") |
+        del(.metadata["resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"])' "$plane/rendered.json" |
         k apply -f - >/dev/null
     claimguard_restart claimguard --config "$plane/admission"
     await 30 "claimguard is ready" is_ready claimguard
@@ -192,6 +193,12 @@ claimguard_makes_deleted_certificates_again_and_misses_no_review() {
     k -n claimguard create secret generic other --as system:serviceaccount:claimguard:claimguard >/dev/null 2>"$plane/refused" &&
         fail "it may create another Secret"
     grep -q 'claimguard may create only the Secrets of its certificates' "$plane/refused"
+    # and what it may change of the webhooks is their caBundle
+    k patch validatingwebhookconfiguration claimguard --as system:serviceaccount:claimguard:claimguard --type json \
+        -p '[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]' >/dev/null 2>"$plane/refused" &&
+        fail "it may change a failurePolicy"
+    grep -q 'claimguard may change only the caBundle of its webhooks' "$plane/refused"
+    k delete validatingadmissionpolicybinding,validatingadmissionpolicy claimguard-own-limits >/dev/null
     k delete clusterrolebinding claimguard-certificates >/dev/null
     k -n claimguard delete rolebinding claimguard-certificates >/dev/null
     certificates_user

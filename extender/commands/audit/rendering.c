@@ -83,7 +83,10 @@ static void take_named(const struct naming *use, const struct yaml_node *node)
     size_t bytes = node->text.len - (size_t)(name - node->text.ptr);
     bool may_be_folder = slice_equal(node->key, SLICE("resources")) ||
                          slice_equal(node->key, SLICE("bases")) ||
-                         slice_equal(node->key, SLICE("components"));
+                         slice_equal(node->key, SLICE("components")) ||
+                         slice_equal(node->key, SLICE("generators")) ||
+                         slice_equal(node->key, SLICE("transformers")) ||
+                         slice_equal(node->key, SLICE("validators"));
     struct stat status;
     char *path = NULL;
 

@@ -215,7 +215,8 @@ static int refresh_leaf(struct certificates *certificates, enum certificate whic
 /* ---- what cannot be used ---- */
 
 /* Removes a pair that certificates_refresh would refuse; then it is made again. */
-static void drop_unusable(struct certificate_entry *entry, const struct pem_pair *authority)
+static int drop_unusable(struct certificate_entry *entry, const struct pem_pair *authority,
+                         struct error *err)
 {
     const struct pem_pair *pair = &entry->pair;
     struct certificate_facts facts = {.is_ours = false};
@@ -223,11 +224,14 @@ static void drop_unusable(struct certificate_entry *entry, const struct pem_pair
     bool is_usable = pair->crt != NULL && certificate_read(&facts, pair, authority, &problem) == 0;
 
     if (is_usable && (authority == NULL ? facts.is_authority && facts.is_pair : facts.is_ours))
-        return;
+        return 0;
+    if (problem.code == ERROR_NO_MEMORY)
+        return error_no_memory(err);
     if (pair->crt != NULL || pair->key != NULL)
         (void)snprintf(entry->reason, sizeof entry->reason, "it could not be used%s%.200s",
                        problem.code == 0 ? "" : ": ", problem.message);
     pem_pair_wipe(&entry->pair);
+    return 0;
 }
 
 int certificates_refresh(struct certificates *certificates, const struct certificate_terms *terms,
@@ -240,8 +244,8 @@ int certificates_refresh(struct certificates *certificates, const struct certifi
         bool is_signed = i != CERTIFICATE_AUTHORITY;
         if (is_signed && authority->crt == NULL)
             pem_pair_wipe(&entries[i].pair);
-        else
-            drop_unusable(&entries[i], is_signed ? authority : NULL);
+        else if (drop_unusable(&entries[i], is_signed ? authority : NULL, err) < 0)
+            return err->code;
     }
     int rc = refresh_authority(certificates, terms, err);
 

@@ -62,8 +62,13 @@ int upkeep_run(struct upkeep *out, const char *ns, struct certificate_terms *ter
 
     if (webhook_read(&out->webhook, api, err) < 0 ||
         webhook_add_hosts(&out->webhook, &terms->hosts, err) < 0 ||
-        secrets_read(&out->secrets, ns, certificates, api, err) < 0 ||
-        certificates_refresh(certificates, terms, err) < 0 ||
+        secrets_read(&out->secrets, ns, certificates, api, err) < 0)
+        return err->code;
+    if (terms->replaces && out->webhook.refusal.code != 0) {
+        *err = out->webhook.refusal; /* API servers would refuse what is made */
+        return err->code;
+    }
+    if (certificates_refresh(certificates, terms, err) < 0 ||
         make_bundle(&bundle, out, terms, &api->arena, err) < 0)
         return err->code;
     secrets_compare(&out->secrets, certificates);

@@ -153,8 +153,9 @@ void advice_of_autoscaler(const struct scaling *scaling)
     (void)lasting_replicas(scaling, 1, &autoscaler, &is_known);
     if (autoscaler != NULL)
         advice_list_add(scaling->advice,
-                        "HorizontalPodAutoscaler %.*s scales it: set its maxReplicas to 1 first",
-                        SLICE_ARG(autoscaler->name));
+                        "HorizontalPodAutoscaler %.*s scales it: set its %smaxReplicas to 1 first",
+                        SLICE_ARG(autoscaler->name),
+                        autoscaler->least > 1 ? "minReplicas and " : "");
 }
 
 /* ---- a controller that is not known ---- */

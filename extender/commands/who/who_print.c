@@ -329,7 +329,7 @@ static void add_notes(struct block *block, const struct who_claim *claim)
         block_row(block, "  finalizers");
     if (who_is_violated(claim))
         buf_printf(&block->line, "it is for one pod, and %zu pods hold it", claim->assigned_count);
-    else if (claim->access == ACCESS_ONE_NODE)
+    else if (claim->access == ACCESS_ONE_NODE && !claim->claim->is_deleting)
         buf_put(&block->line, SLICE("pods on one node may use it together"));
     else if (claim->access == ACCESS_ANY && claim->claim->exists)
         buf_put(&block->line, SLICE("any number of pods may use it"));

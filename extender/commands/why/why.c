@@ -180,6 +180,8 @@ static bool may_be_csi(const struct why_pod *pod, const struct why_claim *claim)
     if (claim->volume != NULL)
         return volume_driver(claim->volume).len != 0 ||
                volume_attachment(&pod->inquiry->cluster, claim->volume, false) != ATTACHMENT_NO;
+    if (claim->who.is_of_earlier)
+        return true;
     if (claim->is_bound || claim->class == NULL)
         return !why_knows(pod, claim->is_bound ? KIND_VOLUME : KIND_STORAGE_CLASS);
     return !slice_equal(resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER),

@@ -188,33 +188,52 @@ static bool is_full(struct why_pod *pod, struct slice driver)
 }
 
 /* What drivers and clouds say plainly, the codes of CSI first. */
-enum trouble { TROUBLE_FULL, TROUBLE_RIGHTS, TROUBLE_GONE, TROUBLE_ELSEWHERE, TROUBLE_UNFIT };
+enum trouble {
+    TROUBLE_BUSY,
+    TROUBLE_FULL,
+    TROUBLE_RIGHTS,
+    TROUBLE_GONE,
+    TROUBLE_ELSEWHERE,
+    TROUBLE_UNFIT
+};
 
 static const struct {
     enum trouble trouble;
     const char *words;
 } troubles[] = {
-    {TROUBLE_FULL, "code = ResourceExhausted"}, {TROUBLE_FULL, "LimitExceeded"},
-    {TROUBLE_FULL, "maximum number of"},        {TROUBLE_RIGHTS, "code = PermissionDenied"},
-    {TROUBLE_RIGHTS, "code = Unauthenticated"}, {TROUBLE_RIGHTS, "Unauthorized"},
-    {TROUBLE_RIGHTS, "AccessDenied"},           {TROUBLE_RIGHTS, "AuthorizationFailed"},
-    {TROUBLE_GONE, "code = NotFound"},          {TROUBLE_GONE, "NotFound"},
-    {TROUBLE_GONE, "does not exist"},           {TROUBLE_ELSEWHERE, "already attached to"},
+    {TROUBLE_BUSY, "RequestLimitExceeded"},
+    {TROUBLE_BUSY, "Throttling"},
+    {TROUBLE_BUSY, "TooManyRequests"},
+    {TROUBLE_BUSY, "rate limit"},
+    {TROUBLE_FULL, "code = ResourceExhausted"},
+    {TROUBLE_FULL, "AttachmentLimitExceeded"},
+    {TROUBLE_FULL, "VolumeLimitExceeded"},
+    {TROUBLE_FULL, "maximum number of"},
+    {TROUBLE_RIGHTS, "code = PermissionDenied"},
+    {TROUBLE_RIGHTS, "code = Unauthenticated"},
+    {TROUBLE_RIGHTS, "Unauthorized"},
+    {TROUBLE_RIGHTS, "AccessDenied"},
+    {TROUBLE_RIGHTS, "AuthorizationFailed"},
+    {TROUBLE_GONE, "code = NotFound"},
+    {TROUBLE_GONE, "NotFound"},
+    {TROUBLE_GONE, "does not exist"},
+    {TROUBLE_ELSEWHERE, "already attached to"},
     {TROUBLE_UNFIT, "code = InvalidArgument"},
 };
 
 static const char *const trouble_helps[] = {
+    [TROUBLE_BUSY] = "wait: too many calls were made to the storage, and the driver tries again",
     [TROUBLE_FULL] = "the node can have no more volumes: cordon it, and delete the pod, so that "
                      "it goes to another node; a lower limit in its CSINode, which the driver "
                      "sets, keeps others away",
     [TROUBLE_RIGHTS] = "give the driver's controller the rights that it lacks: the volume and "
                        "the pod are well",
-    [TROUBLE_GONE] = "trying again does not help: look for that volume where it is stored, or "
-                     "restore its data to a new one",
+    [TROUBLE_GONE] = "trying again does not help: the message says what the storage does not find: "
+                     "the node, or the volume, whose data can be restored to a new one",
     [TROUBLE_ELSEWHERE] = "if no node of this cluster has it: detach it there by the means of the "
                           "storage, once nothing uses it",
-    [TROUBLE_UNFIT] = "trying again does not help: the driver does not attach such a volume to "
-                      "such a node",
+    [TROUBLE_UNFIT] = "trying again does not help: run the pod on another kind of machine, or "
+                      "restore the data to a volume of another StorageClass",
 };
 
 static void help_by_error(struct why_pod *pod, struct slice driver, struct slice error)

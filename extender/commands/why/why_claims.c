@@ -537,8 +537,8 @@ void why_not_provisioned(struct why_pod *pod, const struct why_claim *claim)
         why_help(
             pod,
             "driver %.*s is not registered on node %.*s (CSINode), so its provisioner does not "
-            "know where to make the volume: get the driver there, or remove the annotation, "
-            "so that the scheduler chooses another node",
+            "know where to make the volume: get the driver there; or cordon the node, and remove "
+            "the annotation, so that the scheduler chooses another one",
             SLICE_ARG(provisioner_of(pod, claim)), SLICE_ARG(node));
         why_command(pod, ADVICE_FORGET_NODE, &CLAIM_WORDS(claim));
         return;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cache/objects/details.h"
+#include "config/base/text.h"
 #include "extender/commands/why/why_internal.h"
 
 enum {
@@ -36,7 +37,8 @@ static struct slice latest(struct arena *arena, const struct event_details *read
 /* Drivers write several lines. */
 static struct slice in_one_line(struct arena *arena, struct slice message)
 {
-    size_t len = message.len < MESSAGE_BYTES_MAX ? message.len : MESSAGE_BYTES_MAX, out = 0;
+    size_t most = message.len < MESSAGE_BYTES_MAX ? message.len : MESSAGE_BYTES_MAX;
+    size_t len = utf8_whole((struct slice){message.ptr, most}).len, out = 0;
     char *text = arena_alloc(arena, len + 1);
 
     for (size_t i = 0; i < len && text != NULL; i++) {

@@ -130,7 +130,7 @@ void why_tainted(struct why_pod *pod)
         rejected == NULL ? NULL
                          : arena_alloc(pod->arena, pod->node_count * sizeof(const struct taint *));
     bool is_of_user = false, is_up = false;
-    struct slice out_of_service = SLICE("");
+    const struct why_node *out_of_service = NULL;
 
     pod->has_failed = pod->has_failed || (rejected != NULL && taints == NULL);
     for (size_t n = 0; taints != NULL && n < pod->node_count; n++) {
@@ -139,7 +139,7 @@ void why_tainted(struct why_pod *pod)
                         : why_find_taint(pod, &pod->nodes[n].placed->taints);
         rejected[n] = taints[n] != NULL;
         if (rejected[n] && slice_equal(taints[n]->key, SLICE(OUT_OF_SERVICE_TAINT)))
-            out_of_service = pod->nodes[n].name;
+            out_of_service = &pod->nodes[n];
         is_up = is_up || (rejected[n] && !pod->nodes[n].node->is_not_ready);
         is_of_user = is_of_user || (rejected[n] && !is_of_kubernetes(taints[n]->key));
     }
@@ -151,11 +151,13 @@ void why_tainted(struct why_pod *pod)
                        "%.*s",
                        SLICE_ARG(text)))
         return;
-    if (out_of_service.len != 0) {
+    if (out_of_service != NULL) {
         why_help(pod, "somebody has marked node %.*s as out of service: remove the taint%s",
-                 SLICE_ARG(out_of_service),
-                 is_up ? ", as the node is ready" : " when the machine runs again");
-        why_command(pod, ADVICE_IN_SERVICE, &(const struct advice_words){.name = out_of_service});
+                 SLICE_ARG(out_of_service->name),
+                 out_of_service->node->is_not_ready ? " when the machine runs again"
+                                                    : ", as the node is ready");
+        why_command(pod, ADVICE_IN_SERVICE,
+                    &(const struct advice_words){.name = out_of_service->name});
     } else if (is_of_user)
         why_help(pod, "if the pod may run there, add a toleration to it");
     else if (is_up) /* else it is to be brought back */

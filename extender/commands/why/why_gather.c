@@ -21,8 +21,10 @@ static bool read_volume(struct why_claim *out, const struct inquiry *inquiry, st
     static const struct volume_details none;
     const struct claim *claim = out->who.claim;
     struct slice class = name_slice(claim_storage_class(claim));
-    struct slice text = inquiry_find_details(inquiry, KIND_STORAGE_CLASS, SLICE(""), class);
+    struct slice text; /* kept: nodes are read before it is used */
 
+    if (!who_details(&text, inquiry, KIND_STORAGE_CLASS, SLICE(""), class, arena))
+        return false;
     out->is_bound = claim_has_volume(claim);
     out->volume = out->who.is_of_earlier ? NULL : volume_of(&inquiry->cluster, claim);
     out->volume_details = out->volume == NULL ? &none : &out->who.volume_details;

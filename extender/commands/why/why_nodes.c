@@ -68,8 +68,12 @@ static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, co
                  "does not have it; or restore the data to a new volume elsewhere",
                  SLICE_ARG(what));
     else if (!is_anywhere)
-        why_help(pod, "add a node with %.*s; or restore the data to a new volume elsewhere",
-                 SLICE_ARG(what));
+        why_help(pod, "add a node with %.*s; or restore the data to a new volume elsewhere%s",
+                 SLICE_ARG(what),
+                 slice_has(what, SLICE("topology.cinder.csi.openstack.org/zone"))
+                     ? "; if Cinder's zones have other names than the servers', set the driver's "
+                       "ignore-volume-az, and make the volume again"
+                     : "");
 }
 
 /* Whether the scheduler's message says that there is no room; or there is none. */
@@ -141,15 +145,24 @@ static struct slice find_device(const struct why_pod *pod)
     return SLICE("");
 }
 
+static bool is_for_fargate(const struct why_pod *pod)
+{
+    return slice_has(who_message(&pod->who), SLICE("not supported on Fargate"));
+}
+
 /* What the scheduler's message says that no room and no other node helps against: a cause has that
  * instead. Whether there is something. */
 static bool help_by_message(struct why_pod *pod, struct why_cause *cause, struct slice room)
 {
     struct slice device = find_device(pod), message = who_message(&pod->who);
 
-    if (room.len == 0)
+    if (is_for_fargate(pod))
+        advice_list_add(&cause->helps,
+                        "the pod's scheduler places it on Fargate, which cannot have this volume: "
+                        "take the pod out of the Fargate profile, or use EFS");
+    else if (room.len == 0)
         return false;
-    if (device.len != 0)
+    else if (device.len != 0)
         advice_list_add(&cause->helps,
                         "add a node with %.*s%s%.*s; or restore the data to a new volume where "
                         "such nodes are",
@@ -186,8 +199,8 @@ void why_help_room(struct why_pod *pod)
         if (room.ptr == NULL)
             room = room_text(pod);
         pod->has_failed = pod->has_failed || room.ptr == NULL;
-        if ((room.len == 0 && (is_a_node || is_ruled_out(pod))) ||
-            help_by_message(pod, cause, room))
+        if (help_by_message(pod, cause, room) ||
+            (room.len == 0 && (is_a_node || is_ruled_out(pod))))
             continue;
         advice_list_add(&cause->helps, "%.*s%s%.*s", SLICE_ARG(room),
                         is_a_node       ? ""
@@ -232,6 +245,10 @@ void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes
 {
     size_t n = 0;
 
+    if (is_for_fargate(pod)) {
+        why_help(pod, "no DaemonSet's pod runs on a Fargate node, so no driver does");
+        return;
+    }
     if (why_knows(pod, KIND_CSI_NODE) && driver.len != 0 &&
         cluster_count_driver_nodes(&pod->inquiry->cluster, driver) == 0) {
         why_help(pod, "install driver %.*s, which is on no node", SLICE_ARG(driver));

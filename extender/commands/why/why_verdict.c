@@ -30,11 +30,14 @@ void why_given_up(struct why_pod *pod)
 
 /* ---- policies about a claim's class, and a driver ---- */
 
-/* A claim that names a class; else the pod. */
+/* A claim that names a class; else one that names a volume, which may have one; else the pod. */
 static struct object_reference with_class(const struct why_pod *pod)
 {
     for (size_t i = 0; i < pod->claim_count; i++)
         if (claim_volume_attributes_class(pod->claims[i].who.claim) != NULL)
+            return why_claim_reference(&pod->claims[i]);
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].is_bound)
             return why_claim_reference(&pod->claims[i]);
     return why_pod_reference(pod);
 }

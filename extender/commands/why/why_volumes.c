@@ -116,6 +116,8 @@ void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
     struct slice maker = why_maker(pod, claim);
     char buffer[PROVISIONED_NAME_BYTES];
 
+    if (misfit != MISFIT_SELECTOR && rows[misfit].help == NULL)
+        return;
     if (misfit == MISFIT_SELECTOR)
         why_help(pod,
                  "no Available volume has the labels of the claim's selector (%.*s): label the "
