@@ -98,14 +98,22 @@ static void take_named(const struct naming *use, const struct yaml_node *node)
     free(path);
 }
 
-/* The document is at most YAML_DEPTH_MAX deep. */
-static void take_all_named(const struct naming *use, const struct yaml_node *node)
+static void take_all_named(const struct naming *use, const struct yaml_node *root)
 {
-    for (const struct yaml_node *at = node->first; at != NULL; at = at->next)
-        if (at->type != YAML_SCALAR)
-            take_all_named(use, at);
-        else if (at->text.len != 0)
+    const struct yaml_node *levels[YAML_DEPTH_MAX + 1] = {root->first};
+
+    for (int depth = 0; depth >= 0;) {
+        const struct yaml_node *at = levels[depth];
+        if (at == NULL) {
+            depth--;
+            continue;
+        }
+        levels[depth] = at->next;
+        if (at->type == YAML_SCALAR && at->text.len != 0)
             take_named(use, at);
+        else if (at->type != YAML_SCALAR && depth < YAML_DEPTH_MAX)
+            levels[++depth] = at->first;
+    }
 }
 
 bool renderer_find_used(const struct renderer *renderer, const char *folder, struct arena *arena,

@@ -58,7 +58,7 @@ int upkeep_run(struct upkeep *out, const char *ns, struct certificate_terms *ter
                struct api *api, struct error *err)
 {
     struct certificates *certificates = out->certificates;
-    struct slice bundle;
+    struct slice bundle = {NULL, 0};
 
     if (webhook_read(&out->webhook, api, err) < 0 ||
         webhook_add_hosts(&out->webhook, &terms->hosts, err) < 0 ||
