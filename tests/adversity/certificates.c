@@ -8,6 +8,7 @@
 #include "config/base/text.h"
 #include "support/process.h"
 #include "support/scenario.h"
+#include "support/trust.h"
 
 #define SECRETS "/api/v1/namespaces/claimguard/secrets"
 
@@ -102,20 +103,6 @@ static const char *value_of(const char *secret, const char *key)
     return api_text("secrets", "claimguard", secret, path);
 }
 
-static const char *ca_bundle(size_t webhook)
-{
-    json_t *object =
-        json_loads(api_object("validatingwebhookconfigurations", "", "claimguard"), 0, NULL);
-    const char *bundle = json_string_value(json_object_get(
-        json_object_get(json_array_get(json_object_get(object, "webhooks"), webhook),
-                        "clientConfig"),
-        "caBundle"));
-
-    bundle = scenario_printf("%s", bundle == NULL ? "" : bundle);
-    json_decref(object);
-    return bundle;
-}
-
 static void put_webhooks(const char *first, const char *second)
 {
     api_put("{\"kind\":\"ValidatingWebhookConfiguration\",\"metadata\":{\"name\":\"claimguard\"},"
@@ -165,7 +152,7 @@ static void a_wrong_ca_bundle_is_replaced_and_its_service_is_a_name(void)
     put_webhooks("", "d3Jvbmc=");
     expect_actions(NULL, NULL, ACTIONS("created", "created", "created", "updated"));
     const char *bundle = value_of("claimguard-ca", "tls~crt");
-    check(strcmp(ca_bundle(0), bundle) == 0 && strcmp(ca_bundle(1), bundle) == 0,
+    check(strcmp(webhook_bundle(0), bundle) == 0 && strcmp(webhook_bundle(1), bundle) == 0,
           "both have the authority's");
     check(strstr(api_object("validatingwebhookconfigurations", "", "claimguard"),
                  "\"failurePolicy\": \"Ignore\"") != NULL ||
@@ -176,7 +163,7 @@ static void a_wrong_ca_bundle_is_replaced_and_its_service_is_a_name(void)
     check(api_count("PATCH", "") == 1, "once");
     put_webhooks(bundle, "d3Jvbmc=");
     expect_actions(NULL, NULL, ACTIONS("kept", "kept", "kept", "updated"));
-    check(strcmp(ca_bundle(1), bundle) == 0, "the second one again");
+    check(strcmp(webhook_bundle(1), bundle) == 0, "the second one again");
     /* the Service's name was in the certificate from the start */
     expect_actions("--host", "door.claimguard.svc", ACTIONS("kept", "kept", "kept", "kept"));
     expect_actions("--host", "window.claimguard.svc", ACTIONS("kept", "renewed", "kept", "kept"));
@@ -269,7 +256,7 @@ static void without_the_right_to_read_the_webhook_it_is_skipped_and_that_is_said
     put_webhooks("", "");
     api_fault(&(struct api_fault){.path = "/validatingwebhookconfigurations", .status = 403});
     expect_actions(NULL, NULL, ACTIONS("created", "created", "created", "skipped"));
-    check(ca_bundle(0)[0] == '\0', "it is not written");
+    check(webhook_bundle(0)[0] == '\0', "it is not written");
     api_heal();
     expect_actions(NULL, NULL, ACTIONS("kept", "renewed", "kept", "updated"));
 }

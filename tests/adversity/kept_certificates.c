@@ -38,20 +38,6 @@ static void put_webhooks(const char *first, const char *second)
             first, second);
 }
 
-static const char *bundle64(size_t webhook)
-{
-    json_t *object =
-        json_loads(api_object("validatingwebhookconfigurations", "", "claimguard"), 0, NULL);
-    const char *text = json_string_value(json_object_get(
-        json_object_get(json_array_get(json_object_get(object, "webhooks"), webhook),
-                        "clientConfig"),
-        "caBundle"));
-
-    text = scenario_printf("%s", text == NULL ? "" : text);
-    json_decref(object);
-    return text;
-}
-
 static const char *plain(const char *text64)
 {
     SCOPED_ARENA(arena, 1 << 20);
@@ -115,7 +101,7 @@ static void open_api(struct replica *replica)
 static void check_accepted(const struct replica *replica, const char *what)
 {
     for (size_t i = 0; i < 2; i++)
-        check(certificate_is_trusted(plain(bundle64(i)), replica->keeper.shown.crt,
+        check(certificate_is_trusted(plain(webhook_bundle(i)), replica->keeper.shown.crt,
                                      GNUTLS_KP_TLS_WWW_SERVER, "claimguard.claimguard.svc"),
               "%s: replica %td, webhook %zu, at %lld", what, replica - replicas, i,
               (long long)shown_time);
@@ -179,7 +165,7 @@ static const char *happen(void)
         for (int i = 0; i < 3; i++)
             remove_secret(i);
         break;
-    case 6: put_webhooks(bundle64(0), ""); break;
+    case 6: put_webhooks(webhook_bundle(0), ""); break;
     case 7:
         api_put("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\",\"namespace\":"
                 "\"claimguard\"}}",
@@ -242,7 +228,7 @@ static void check_calm(void)
 {
     keep(&replicas[draw(REPLICAS)], "calm");
     for (size_t i = 0; i < 2; i++)
-        check(strcmp(bundle64(i), secret_text(0, "tls~crt")) == 0,
+        check(strcmp(webhook_bundle(i), secret_text(0, "tls~crt")) == 0,
               "the caBundle is the authority's, without former ones");
     check(certificate_is_trusted(plain(secret_text(1, "ca~crt")), plain(secret_text(2, "tls~crt")),
                                  GNUTLS_KP_TLS_WWW_CLIENT, NULL),
@@ -386,7 +372,7 @@ static bool answers(unsigned port, const char *bundle, const char *crt, const ch
 
 static bool is_called(const struct guard *guard)
 {
-    const char *bundle = bundle64(0);
+    const char *bundle = webhook_bundle(0);
 
     return bundle[0] != '\0' && answers(admission_port(guard), plain(bundle), NULL, NULL);
 }
@@ -428,7 +414,7 @@ static void deleted_secrets_are_made_again_without_a_restart(void)
 
     put_webhooks("", "");
     guard_start(&guard, config);
-    const char *old = plain(bundle64(0));
+    const char *old = plain(webhook_bundle(0));
     for (int i = 0; i < 3; i++)
         remove_secret(i);
     AWAIT(secret_text(2, "tls~crt")[0] != '\0', "they are there again");

@@ -1,9 +1,12 @@
 #include "support/trust.h"
 
 #include <gnutls/x509.h>
+#include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "support/scenario.h"
 
 bool certificate_is_trusted(const char *bundle, const char *text, const char *purpose,
                             const char *host)
@@ -29,4 +32,18 @@ bool certificate_is_trusted(const char *bundle, const char *text, const char *pu
     gnutls_x509_crt_deinit(crt);
     gnutls_x509_trust_list_deinit(list, 1);
     return rc == 0 && status == 0;
+}
+
+const char *webhook_bundle(size_t webhook)
+{
+    json_t *object =
+        json_loads(api_object("validatingwebhookconfigurations", "", "claimguard"), 0, NULL);
+    const char *bundle = json_string_value(json_object_get(
+        json_object_get(json_array_get(json_object_get(object, "webhooks"), webhook),
+                        "clientConfig"),
+        "caBundle"));
+
+    bundle = scenario_printf("%s", bundle == NULL ? "" : bundle);
+    json_decref(object);
+    return bundle;
 }
