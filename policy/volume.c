@@ -234,6 +234,21 @@ bool volume_offer_fits(const struct resource *volume, const struct claim *claim)
            compare(claim, &resource_shape_at(volume->shape)->key, false) == MISFIT_NONE;
 }
 
+const struct resource *volume_free_for(const struct cluster *cluster, const struct claim *claim)
+{
+    const struct resource *first = NULL, *volume;
+    char a[PROVISIONED_NAME_BYTES], b[PROVISIONED_NAME_BYTES];
+    struct table_walk walk = {.at = 0};
+
+    if (!volume_offers_fit(cluster, claim))
+        return NULL;
+    while ((volume = cluster_next_resource(cluster, KIND_VOLUME, &walk)) != NULL)
+        if (volume_offer_fits(volume, claim) &&
+            (first == NULL || slice_compare(resource_name(volume, a), resource_name(first, b)) < 0))
+            first = volume;
+    return first;
+}
+
 bool volume_offers_other_class(const struct cluster *cluster, const struct claim *claim,
                                struct slice *class)
 {

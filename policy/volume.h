@@ -102,6 +102,9 @@ const struct resource *volume_nearest(const struct cluster *cluster, const struc
  * NULL: none. */
 const struct resource *volume_of_earlier(const struct cluster *cluster, const struct claim *claim);
 
+/* The first by name of the volumes that are Available and fit the claim; NULL: none. */
+const struct resource *volume_free_for(const struct cluster *cluster, const struct claim *claim);
+
 /* Whether there is one. */
 bool volume_offers_fit(const struct cluster *cluster, const struct claim *claim);
 

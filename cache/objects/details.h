@@ -38,6 +38,17 @@ struct toleration {
     struct slice key, operator, value, effect;
 };
 
+struct scheduling_gate {
+    struct slice name;
+};
+
+/* A volume of a pod. */
+struct volume_source_details {
+    struct slice claim; /* persistentVolumeClaim.claimName; else empty */
+    bool is_read_only;  /* persistentVolumeClaim.readOnly */
+    bool is_disk;       /* one that VolumeRestrictions compares */
+};
+
 struct pod_details {
     struct slice created, started; /* metadata.creationTimestamp, status.startTime */
     struct slice deletion_timestamp;
@@ -47,7 +58,6 @@ struct pod_details {
     struct slice component, app; /* the labels component, app.kubernetes.io/name */
     struct slice dns_policy;
     bool is_host_network;
-    bool has_disk;      /* a volume that VolumeRestrictions compares */
     bool has_resources; /* a container has them; a file may leave them out, no API server does */
     struct slice mark;  /* MARK of a container; empty: none has it */
     struct slice phase, reason;   /* status.reason */
@@ -58,6 +68,8 @@ struct pod_details {
     struct slice node_selector;    /* as in label_selector.h; empty: none */
     struct pull_items node_terms;  /* struct node_term, of its nodeAffinity; none: any node */
     struct pull_items tolerations; /* struct toleration */
+    struct pull_items gates;       /* struct scheduling_gate */
+    struct pull_items volumes;     /* struct volume_source_details */
 };
 
 struct claim_details {
@@ -191,6 +203,16 @@ bool autoscaler_details_read(struct slice text, struct arena *arena,
 /* A list of them, as the API server sends it: struct autoscaler_details. False also if that is not
  * all of them (metadata.continue). */
 bool autoscaler_list_read(struct slice text, struct arena *arena, struct pull_items *out);
+
+static inline bool owner_is_kind(const struct owner *owner, struct slice kind)
+{
+    return slice_equal(owner->kind, kind);
+}
+
+static inline bool owner_is_same(const struct owner *a, const struct owner *b)
+{
+    return slice_equal(a->kind, b->kind) && slice_equal(a->name, b->name);
+}
 
 /* The owner that is the controller; NULL: none. */
 const struct owner *details_controller(const struct pull_items *owners);

@@ -367,12 +367,20 @@ static const struct pull_field marked_container_fields[] = {
 };
 _Static_assert(offsetof(struct pod_details, created) == 0, "read_resources gets the whole struct");
 
-/* Of a volume: kube-scheduler's isVolumeConflict. */
-static const struct pull_field disk_fields[] = {
-    PULL_FIELD("gcePersistentDisk", PULL_PRESENCE, pod_details, has_disk),
-    PULL_FIELD("awsElasticBlockStore", PULL_PRESENCE, pod_details, has_disk),
-    PULL_FIELD("iscsi", PULL_PRESENCE, pod_details, has_disk),
-    PULL_FIELD("rbd", PULL_PRESENCE, pod_details, has_disk),
+static const struct pull_field claim_mount_fields[] = {
+    PULL_FIELD("claimName", PULL_NAME, volume_source_details, claim),
+    PULL_FIELD("readOnly", PULL_BOOLEAN, volume_source_details, is_read_only),
+};
+/* is_disk: kube-scheduler's isVolumeConflict. */
+static const struct pull_field volume_details_fields[] = {
+    PULL_NESTED("persistentVolumeClaim", claim_mount_fields),
+    PULL_FIELD("gcePersistentDisk", PULL_PRESENCE, volume_source_details, is_disk),
+    PULL_FIELD("awsElasticBlockStore", PULL_PRESENCE, volume_source_details, is_disk),
+    PULL_FIELD("iscsi", PULL_PRESENCE, volume_source_details, is_disk),
+    PULL_FIELD("rbd", PULL_PRESENCE, volume_source_details, is_disk),
+};
+static const struct pull_field gate_fields[] = {
+    PULL_FIELD("name", PULL_NAME, scheduling_gate, name),
 };
 
 static const struct pull_field pod_label_fields[] = {
@@ -413,7 +421,8 @@ static const struct pull_field pod_spec_details[] = {
     PULL_ITEMS_OF("tolerations", pod_details, tolerations, toleration, toleration_fields),
     PULL_EACH_OF("containers", marked_container_fields),
     PULL_EACH_OF("initContainers", marked_container_fields),
-    PULL_EACH_OF("volumes", disk_fields),
+    PULL_ITEMS_OF("schedulingGates", pod_details, gates, scheduling_gate, gate_fields),
+    PULL_ITEMS_OF("volumes", pod_details, volumes, volume_source_details, volume_details_fields),
 };
 static const struct pull_field pod_status_details[] = {
     PULL_FIELD("phase", PULL_NAME, pod_details, phase),

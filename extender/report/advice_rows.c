@@ -138,9 +138,11 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
     [ADVICE_SEE_DRIVERS] = {.name = "see-drivers",
                             .needs = "nodes lack the CSI driver of a volume",
                             .command = "kubectl get pods -A --field-selector spec.nodeName=<name>"},
-    [ADVICE_SEE_ATTACHMENT] = {.name = "see-attachment",
-                               .needs = "the volume is attached where no pod holds the claim",
-                               .command = "kubectl describe volumeattachment <name>"},
+    [ADVICE_SEE_ATTACHMENT] =
+        {.name = "see-attachment",
+         .needs = "the volume is being detached from a node, or attached to one that "
+                  "does not answer",
+         .command = "kubectl describe volumeattachment <name>"},
     [ADVICE_SEE_STATE] = {.name = "see-state",
                           .needs = "claimguard's Deployment has no pod",
                           .command = ADVICE_TEXT_STATE},
@@ -305,6 +307,24 @@ void advice_list_warn(struct advice_list *list, const char *format, ...)
                    ? text
                    : arena_printf(list->arena, "%.*s; %.*s", SLICE_ARG(*warning), SLICE_ARG(text));
     list->has_failed = list->has_failed || text.ptr == NULL || warning->ptr == NULL;
+}
+
+void advice_list_stay(struct advice_list *list)
+{
+    if (list->is_left_out)
+        return;
+    list->items[list->count - 1].back = SLICE("");
+    list->items[list->count - 1].undo = SLICE("");
+}
+
+struct advice_list advice_list_first(const struct advice_list *list)
+{
+    struct advice_list first = *list;
+
+    for (first.count = 0; first.count < list->count;)
+        if (list->items[first.count++].command.len != 0)
+            break;
+    return first;
 }
 
 static bool is_same(const struct advice_piece *a, const struct advice_piece *b)

@@ -114,11 +114,17 @@ void advice_list_vadd(struct advice_list *list, const char *format, va_list argu
 void advice_list_row(struct advice_list *list, enum advice_row row,
                      const struct advice_words *words);
 
+/* The last piece is for good: it does not say how to go back. */
+void advice_list_stay(struct advice_list *list);
+
 /* What else the last piece destroys or stops; it is added to what its row says. */
 void advice_list_warn(struct advice_list *list, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Leaves out pieces that are the same as an earlier one. */
 void advice_list_leave_out_repeated(struct advice_list *list);
+
+/* Leaves out what stands behind the first piece with a command: what to do first. */
+struct advice_list advice_list_first(const struct advice_list *list);
 
 /* Adds all pieces of `more`, whose texts live as long. */
 void advice_list_append(struct advice_list *list, const struct advice_list *more);

@@ -346,6 +346,16 @@ static bool is_scheduler_on_host(const struct pod_object *pod, const struct pod_
            !slice_equal(details->dns_policy, SLICE("ClusterFirstWithHostNet"));
 }
 
+static bool has_disk(const struct pod_details *details)
+{
+    const struct volume_source_details *volumes = details->volumes.items;
+
+    for (size_t i = 0; i < details->volumes.count; i++)
+        if (volumes[i].is_disk)
+            return true;
+    return false;
+}
+
 static int take_details(struct installation *installation, const struct pod_object *pod,
                         const struct pod_details *details, struct slice text, struct error *err)
 {
@@ -358,7 +368,7 @@ static int take_details(struct installation *installation, const struct pod_obje
         .is_assigned = pod->node.len != 0,
     };
     bool is_finished = phase_is_terminal(pod->phase);
-    int rc = details->has_disk ? add_disk(installation, &taken, err) : 0;
+    int rc = has_disk(details) ? add_disk(installation, &taken, err) : 0;
 
     installation->is_scheduler_on_host |= is_scheduler_on_host(pod, details);
     if (rc == 0 && pod->claim_count != 0 && !is_finished)

@@ -19,6 +19,7 @@ struct entry {
     UT_hash_handle hh;
     struct slice key; /* "KIND NS/NAME"; of the HorizontalPodAutoscalers of a namespace, no NAME */
     struct workload_answer workload;
+    bool matters; /* that it is not known is a gap */
 };
 
 struct autoscaler {
@@ -298,6 +299,7 @@ const struct workload_answer *workloads_find(struct workloads *workloads, struct
     struct entry *entry = add(workloads, kind, ns, name);
     if (entry == NULL)
         return NULL;
+    entry->matters = true;
     enum kind found = find_kind(kind, KINDS);
     if (HASH_COUNT(workloads->entries) != count && workloads->kubeconfig != NULL)
         read_live(workloads, found, ns, name, &entry->workload);
@@ -320,8 +322,12 @@ const struct autoscaler_details *workloads_autoscaler(struct workloads *workload
         else if (workloads->autoscalers != NULL || has_all(workloads, KIND_AUTOSCALER))
             list->workload.state = WORKLOAD_KNOWN;
     }
-    *is_known = list != NULL &&
-                (list->workload.state == WORKLOAD_KNOWN || list->workload.state == WORKLOAD_GONE);
+    if (is_known != NULL) {
+        *is_known = list != NULL && (list->workload.state == WORKLOAD_KNOWN ||
+                                     list->workload.state == WORKLOAD_GONE);
+        if (list != NULL)
+            list->matters = true;
+    }
     for (const struct autoscaler *at = workloads->autoscalers; at != NULL; at = at->next)
         if (slice_equal(at->details.ns, ns) && slice_equal(at->details.target_kind, kind) &&
             slice_equal(at->details.target, name))
@@ -360,8 +366,8 @@ void workloads_add_gaps(const struct workloads *workloads, struct gaps *gaps)
     size_t count = 0;
 
     for (const struct entry *entry = workloads->entries; entry != NULL; entry = entry->hh.next)
-        if (entry->workload.state != WORKLOAD_KNOWN && entry->workload.state != WORKLOAD_GONE &&
-            count++ < GAPS_MAX)
+        if (entry->matters && entry->workload.state != WORKLOAD_KNOWN &&
+            entry->workload.state != WORKLOAD_GONE && count++ < GAPS_MAX)
             add_gap(gaps, entry);
     if (count > GAPS_MAX)
         gaps_add(gaps, 0, "%zu more such objects", count - GAPS_MAX);

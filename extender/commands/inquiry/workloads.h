@@ -60,7 +60,8 @@ const struct workload_answer *workloads_find(struct workloads *workloads, struct
                                              struct slice ns, struct slice name);
 
 /* The HorizontalPodAutoscaler of the workload; NULL: none that is known. In *is_known: whether they
- * are known, or there is no memory. */
+ * are known, or there is no memory. is_known may be NULL, if nothing depends on it: then it is no
+ * gap that they are not known. */
 const struct autoscaler_details *workloads_autoscaler(struct workloads *workloads, struct slice ns,
                                                       struct slice kind, struct slice name,
                                                       bool *is_known);

@@ -7,7 +7,7 @@
 #include "config/base/text.h"
 #include "policy/volume.h"
 
-enum { ADVISED_HOLDERS_MAX = 20 };
+enum { ADVISED_HOLDERS_MAX = 20, KEEPERS_SHOWN_MAX = 5 };
 
 /* Whether the claim is of a generic ephemeral volume of the pod. */
 static bool is_own(const struct who_claim *claim, const struct pod *pod)
@@ -87,20 +87,53 @@ struct advice_list who_ended_by(const struct who_pod *pod, const struct who_clai
     return advice;
 }
 
+const char *who_removes(struct slice finalizer)
+{
+    static const struct {
+        const char *finalizer, *by;
+    } rows[] = {
+        {"batch.kubernetes.io/job-tracking",
+         "kube-controller-manager (its Job controller): its log says why it does not"},
+        {"snapshot.storage.kubernetes.io/pvc-as-source-protection",
+         "snapshot-controller, which does so when the VolumeSnapshot of the claim is made, or "
+         "deleted"},
+        {"foregroundDeletion",
+         "kube-controller-manager, when the objects that it owns are deleted"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (slice_equal(finalizer, slice_of(rows[i].finalizer)))
+            return rows[i].by;
+    return "what has set it";
+}
+
+/* ", and its Job train is gone", if it is. */
+static struct slice gone_job_text(const struct who_claim *claim, const struct who_pod *pod)
+{
+    const struct owner *owner = &pod->owner;
+    const struct workload_answer *job = owner_is_kind(owner, SLICE("Job"))
+                                            ? workloads_find(claim->inquiry->workloads, owner->kind,
+                                                             name_text(pod->pod->ns), owner->name)
+                                            : NULL;
+
+    return job != NULL && job->state == WORKLOAD_GONE
+               ? arena_printf(claim->arena, ", and its Job %.*s is gone", SLICE_ARG(owner->name))
+               : SLICE("");
+}
+
 /* Of a pod that is being deleted. */
-static void advise_finalizers(struct advice_list *advice, const struct who_pod *pod,
-                              const char *state)
+static void advise_finalizers(struct advice_list *advice, const struct who_claim *claim,
+                              const struct who_pod *pod)
 {
     const struct slice *finalizers = pod->details.finalizers.items;
+    struct slice gone = gone_job_text(claim, pod);
 
-    for (size_t i = 0; i < pod->details.finalizers.count; i++) {
-        bool is_of_jobs = slice_equal(finalizers[i], SLICE("batch.kubernetes.io/job-tracking"));
-        advice_list_add(advice, "pod %.*s/%.*s %s: its finalizer %.*s has to be removed by %s",
-                        POD_ARG(pod->pod), state, SLICE_ARG(finalizers[i]),
-                        is_of_jobs ? "kube-controller-manager (its Job controller): its log says "
-                                     "why it does not"
-                                   : "what has set it");
-    }
+    for (size_t i = 0; i < pod->details.finalizers.count; i++)
+        advice_list_add(advice,
+                        "pod %.*s/%.*s is terminating%.*s: its finalizer %.*s has to be removed by "
+                        "%s",
+                        POD_ARG(pod->pod), SLICE_ARG(gone), SLICE_ARG(finalizers[i]),
+                        who_removes(finalizers[i]));
 }
 
 static void advise_terminating(struct advice_list *advice, const struct who_claim *claim,
@@ -110,7 +143,7 @@ static void advise_terminating(struct advice_list *advice, const struct who_clai
         who_ended_by(holder, claim, claim->inquiry->now_ms, advice->arena);
 
     advice_list_append(advice, &ended);
-    advise_finalizers(advice, holder, "is terminating");
+    advise_finalizers(advice, claim, holder);
     advice_of_return(advice, claim, holder);
 }
 
@@ -326,19 +359,15 @@ static void advise_volume(struct advice_list *advice, const struct who_claim *cl
 static void advise_ended(struct advice_list *advice, const struct who_claim *claim,
                          const struct pod *pod)
 {
-    advice_list_add(
-        advice,
-        "pod %.*s/%.*s has ended, and keeps the claim: delete the pod, not the claim's finalizer",
-        POD_ARG(pod));
+    advice_list_add(advice, "delete pod %.*s/%.*s, not the claim's finalizer", POD_ARG(pod));
     advice_list_row(advice, ADVICE_DELETE_ENDED_POD, &POD_WORDS(pod));
     advice_warn_of_loss(advice, claim, pod);
 }
 
+/* Of a claim that is being deleted. */
 static void advise_finished(struct advice_list *advice, const struct who_claim *claim)
 {
-    size_t shown = claim->claim->is_deleting ? 0 : ADVISED_HOLDERS_MAX;
-
-    for (size_t i = 0; i < claim->finished_count && shown < ADVISED_HOLDERS_MAX; i++) {
+    for (size_t i = 0, shown = 0; i < claim->finished_count && shown < ADVISED_HOLDERS_MAX; i++) {
         const struct pod *pod = claim->finished[i];
         struct who_pod ended;
         if (!pod_is_assigned(pod))
@@ -349,7 +378,7 @@ static void advise_finished(struct advice_list *advice, const struct who_claim *
         else if (!who_pod_init(&ended, claim->inquiry, pod, claim->arena))
             advice->has_failed = true;
         else
-            advise_finalizers(advice, &ended, "has ended, and keeps the claim");
+            advise_finalizers(advice, claim, &ended);
     }
 }
 
@@ -365,42 +394,53 @@ static void advise_keeping(struct advice_list *advice, const struct who_claim *c
         advice,
         "volume and data %s with the claim (reclaim policy %.*s). To keep them, do this before: %s",
         policy.len == 0 ? "may go" : "go", SLICE_ARG(policy.len == 0 ? SLICE("not known") : policy),
-        stays ? "then a new claim of that name can have them, by volumeName"
+        stays ? "then a new claim can have them, by volumeName, when the volume's claimRef.uid is "
+                "removed"
               : "the volume, which is being deleted, goes then, and its storage stays: note what "
                 "it is, for a new PersistentVolume");
     advice_list_row(advice, ADVICE_KEEP_VOLUME,
                     &(const struct advice_words){.name = claim->volume, .before = policy});
 }
 
-/* The first pod that has ended and keeps the claim; NULL: none. */
-static const struct pod *find_keeper(const struct who_claim *claim)
+/* Appends "shop/backup-1, shop/backup-2": pods that have ended, and keep the claim. How many. */
+static size_t list_keepers(const struct who_claim *claim, struct slice *text)
 {
-    for (size_t i = 0; i < claim->finished_count; i++)
-        if (pod_is_assigned(claim->finished[i]))
-            return claim->finished[i];
-    return NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < claim->finished_count; i++) {
+        const struct pod *pod = claim->finished[i];
+        if (!pod_is_assigned(pod) || count++ >= KEEPERS_SHOWN_MAX)
+            continue;
+        *text = arena_printf(claim->arena, "%.*s%s%.*s/%.*s", SLICE_ARG(*text),
+                             text->len == 0 ? "" : ", ", POD_ARG(pod));
+    }
+    if (count > KEEPERS_SHOWN_MAX)
+        *text = arena_printf(claim->arena, "%.*s and %zu more", SLICE_ARG(*text),
+                             count - KEEPERS_SHOWN_MAX);
+    return count;
 }
 
 static void advise_deletion(struct advice_list *advice, const struct who_claim *claim)
 {
     bool is_retained = slice_equal(claim->volume_details.reclaim_policy, SLICE("Retain"));
-    const struct pod *keeper = claim->assigned_count == 0 ? find_keeper(claim) : NULL;
+    struct slice keepers = SLICE("");
+    size_t count = claim->assigned_count == 0 ? list_keepers(claim, &keepers) : 0;
 
-    if (!claim->claim->is_deleting)
-        return;
-    if (claim->assigned_count == 0 && keeper == NULL) {
+    advice->has_failed = advice->has_failed || keepers.ptr == NULL;
+    if (claim->assigned_count == 0 && count == 0) {
         advice_list_add(advice, "the claim is being deleted: no pod can use it any more");
         return;
     }
-    if (keeper == NULL)
+    if (count == 0)
         advice_list_add(
             advice,
             "the claim is being deleted, and goes with its last pod; no pod that waits gets it%s",
             is_retained ? "; its volume stays (reclaim policy Retain)" : "");
     else
         advice_list_add(advice,
-                        "the claim is being deleted, and pod %.*s/%.*s, which has ended, keeps it",
-                        POD_ARG(keeper));
+                        "the claim is being deleted, and pod%s %.*s, which ha%s ended, keep%s it",
+                        count == 1 ? "" : "s", SLICE_ARG(keepers), count == 1 ? "s" : "ve",
+                        count == 1 ? "s" : "");
     advise_keeping(advice, claim);
     advise_finished(advice, claim);
 }
@@ -423,6 +463,21 @@ static void advise_taken(struct advice_list *advice, const struct who_claim *cla
             SLICE_ARG(ns), SLICE_ARG(name));
 }
 
+/* The claim names a volume that is of the claim ns/name. */
+static void advise_another(struct advice_list *advice, const struct who_claim *claim,
+                           struct slice ns, struct slice name)
+{
+    const struct resource *free = volume_free_for(&claim->inquiry->cluster, claim->claim);
+    char buffer[PROVISIONED_NAME_BYTES];
+    struct slice free_name = free == NULL ? SLICE("") : resource_name(free, buffer);
+
+    advice_list_add(advice,
+                    "volume %.*s, which the claim names, is of claim %.*s/%.*s: create the claim "
+                    "again with another volume%s%.*s",
+                    SLICE_ARG(claim->volume), SLICE_ARG(ns), SLICE_ARG(name),
+                    free == NULL ? "" : ", such as ", SLICE_ARG(free_name));
+}
+
 /* The claim names a volume that is there, and is not its own. */
 static void advise_named(struct advice_list *advice, const struct who_claim *claim,
                          const struct resource *volume)
@@ -433,10 +488,7 @@ static void advise_named(struct advice_list *advice, const struct who_claim *cla
                   (ns.len == 0 || slice_equal(ns, name_text(claim->claim->ns)));
 
     if (name.len != 0 && !is_own)
-        advice_list_add(advice,
-                        "volume %.*s, which the claim names, is of claim %.*s/%.*s: create the "
-                        "claim again with another volume",
-                        SLICE_ARG(claim->volume), SLICE_ARG(ns), SLICE_ARG(name));
+        advise_another(advice, claim, ns, name);
     else
         advice_list_add(advice,
                         "volume %.*s, which the claim names, is not bound to it: they differ, or "
@@ -495,7 +547,8 @@ static void advise(struct advice_list *advice, const struct who_claim *claim, bo
         advice_list_add(advice, "the claim does not exist: create it");
         return;
     }
-    advise_deletion(advice, claim);
+    if (claim->claim->is_deleting)
+        advise_deletion(advice, claim);
     advise_unbound(advice, claim);
     if (claim->access == ACCESS_ANY)
         return;
@@ -531,7 +584,8 @@ struct advice_list who_deletion(const struct who_claim *claim, struct arena *are
     struct advice_list advice = {.arena = arena};
 
     advise_keeping(&advice, claim);
-    advise_finished(&advice, claim);
+    if (claim->claim->is_deleting)
+        advise_finished(&advice, claim);
     advice_list_leave_out_repeated(&advice);
     return advice;
 }

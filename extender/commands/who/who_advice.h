@@ -31,16 +31,6 @@ struct scaling {
 #define OWNER_ARG(owner) \
     (int)(owner)->kind.len, (owner)->kind.ptr, (int)(owner)->name.len, (owner)->name.ptr
 
-static inline bool owner_is_kind(const struct owner *owner, struct slice kind)
-{
-    return slice_equal(owner->kind, kind);
-}
-
-static inline bool owner_is_same(const struct owner *a, const struct owner *b)
-{
-    return slice_equal(a->kind, b->kind) && slice_equal(a->name, b->name);
-}
-
 static inline bool scaling_is_known(const struct scaling *scaling)
 {
     return scaling->workload->state == WORKLOAD_KNOWN;

@@ -126,8 +126,10 @@ static const char *fewer_text(const struct scaling *scaling)
     const struct owner *owner = &scaling->holder->owner;
 
     if (owner_is_kind(owner, SLICE("Job")))
-        return "parallelism: 1 runs them one after another; or give each a generic ephemeral "
-               "volume";
+        return "wait: they run one after another (parallelism: 1 says so); to run at the same "
+               "time, "
+               "each needs a volume of its own (a generic ephemeral one, which is empty), or all a "
+               "ReadWriteMany claim";
     if (owner_is_kind(owner, SLICE("StatefulSet")))
         return "it needs 1 replica, or a new StatefulSet with a volumeClaimTemplate, so that each "
                "has its own claim";
@@ -157,6 +159,7 @@ static void advise_fewer(const struct scaling *scaling)
     scaling_command(scaling, 1,
                     arena_printf(scaling->claim->arena, "pods of %.*s %.*s, first those that wait",
                                  OWNER_ARG(owner)));
+    advice_list_stay(scaling->advice);
     advice_warn_of_undoing(scaling, 1);
 }
 
@@ -379,20 +382,55 @@ static const char *outlook_of(const struct who_attachment *attachment)
     return "kube-controller-manager detaches it, as a rule within seconds";
 }
 
+/* The first pod that has ended there; NULL: none. */
+static const struct pod *find_ended(const struct who_claim *claim, struct slice node)
+{
+    for (size_t i = 0; i < claim->finished_count; i++)
+        if (slice_equal(pod_node(claim->finished[i]), node))
+            return claim->finished[i];
+    return NULL;
+}
+
+/* Nobody has asked the driver to detach it yet: kube-controller-manager waits for the kubelet. */
+static void advise_mounted(struct advice_list *advice, const struct who_claim *claim,
+                           const struct who_attachment *attachment)
+{
+    const struct pod *ended = find_ended(claim, attachment->node);
+
+    advice_list_add(
+        advice, "volume %.*s is attached to node %.*s, where no pod holds the claim%s%.*s%s: %s",
+        SLICE_ARG(claim->volume), SLICE_ARG(attachment->node), ended == NULL ? "" : " any more (",
+        SLICE_ARG(ended == NULL ? SLICE("") : pod_name(ended)), ended == NULL ? "" : " has ended)",
+        outlook_of(attachment));
+    advice_list_add(
+        advice, "if it stays attached: while the node's status.volumesInUse has it, its kubelet "
+                "has not unmounted it, and the kubelet's log says why");
+}
+
 static void advise_attachment(struct advice_list *advice, const struct who_claim *claim,
                               const struct who_attachment *attachment)
 {
     struct slice node = attachment->node;
     char text[PROVISIONED_NAME_BYTES];
 
-    if (attachment->detach_error.len != 0)
-        advice_list_add(advice, "volume %.*s cannot be detached from node %.*s: %.*s",
-                        SLICE_ARG(claim->volume), SLICE_ARG(node),
-                        SLICE_ARG(attachment->detach_error));
-    else
+    if (attachment->detach_error.len != 0) {
         advice_list_add(advice,
-                        "volume %.*s is attached to node %.*s, where no pod holds the claim: %s",
-                        SLICE_ARG(claim->volume), SLICE_ARG(node), outlook_of(attachment));
+                        "volume %.*s cannot be detached from node %.*s; driver %.*s tries again, "
+                        "and its controller's log has more: %.*s",
+                        SLICE_ARG(claim->volume), SLICE_ARG(node),
+                        SLICE_ARG(resource_attribute(attachment->record, VOLUME_ATTACHMENT_DRIVER)),
+                        SLICE_ARG(attachment->detach_error));
+        if (attachment->is_out_of_service)
+            advise_untaint(advice, node);
+        return;
+    }
+    if (!attachment->is_detaching && attachment->node_state == NODE_READY) {
+        advise_mounted(advice, claim, attachment);
+        return;
+    }
+    advice_list_add(advice,
+                    "volume %.*s is attached to node %.*s, where no pod holds the claim: %s",
+                    SLICE_ARG(claim->volume), SLICE_ARG(node), outlook_of(attachment));
     if (!attachment->is_out_of_service && attachment->node_state == NODE_UNREACHABLE)
         advise_taint(advice, node);
     advice_list_add(advice,

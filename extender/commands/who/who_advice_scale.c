@@ -56,6 +56,15 @@ bool advice_of_manager(const struct scaling *scaling)
 
     if (!scaling_is_known(scaling) || manager->name.len == 0)
         return false;
+    if (owner_is_kind(manager, SLICE("PipelineRun"))) { /* its spec cannot be changed */
+        advice_list_add(
+            scaling->advice,
+            "%.*s %.*s is of PipelineRun %.*s, and ends with it: cancel that, and run it again "
+            "with all its workspaces on one node (Tekton's coschedule: pipelineruns), or with one "
+            "workspace in each task",
+            OWNER_ARG(&scaling->holder->owner), SLICE_ARG(manager->name));
+        return true;
+    }
     advice_list_add(
         scaling->advice,
         "%.*s %.*s is managed by %.*s %.*s, which undoes what is changed there: change %.*s "

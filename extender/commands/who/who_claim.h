@@ -132,6 +132,9 @@ bool who_is_free(const struct who_claim *claim);
  * attachment shows that. */
 bool who_is_attachable(const struct who_claim *claim);
 
+/* Who removes a finalizer, and when: "what has set it", if nothing is known of it. */
+const char *who_removes(struct slice finalizer);
+
 /* ---- pods and nodes: who_pods.c ---- */
 
 /* "shop/db-0", as two arguments for "%.*s/%.*s". */

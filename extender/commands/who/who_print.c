@@ -479,7 +479,8 @@ static bool print_first(void *context, const struct who_claim *claim)
     block_heading(&block);
     put_heading(&block, claim);
     add_pods(&block, claim);
-    block_advice(&block, "  first", &claim->freed_by);
+    const struct advice_list advice = advice_list_first(&claim->freed_by);
+    block_advice(&block, "  first", &advice);
     bool ok = block_print(&block, first->style, first->file);
     (void)fputc('\n', first->file);
     return ok;

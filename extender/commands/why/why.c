@@ -161,12 +161,18 @@ struct inquiry_wish why_wish(struct why *why)
 /* Whose absence matters to all answers, and to those about volumes that a driver attaches. */
 static const enum kind needed[] = {
     KIND_NODE,       KIND_CLAIM,    KIND_VOLUME,           KIND_STORAGE_CLASS,
-    KIND_CSI_DRIVER, KIND_CSI_NODE, KIND_VOLUME_ATTACHMENT /* the last ones: of CSI volumes */};
+    KIND_CSI_DRIVER, KIND_CSI_NODE, KIND_VOLUME_ATTACHMENT /* the last ones: of CSI volumes, and
+                                                              of those that nodes may have */};
 enum { NEEDED = sizeof needed / sizeof *needed, NEEDED_WITHOUT_CSI = 4 };
+
+static size_t count_needed(const struct why_notes *notes)
+{
+    return notes->has_attachable ? NEEDED : notes->has_csi ? NEEDED - 1 : NEEDED_WITHOUT_CSI;
+}
 
 static bool lacks_kind(const struct inquiry *inquiry, const struct why_notes *notes)
 {
-    for (size_t i = 0; i < (notes->has_csi ? NEEDED : NEEDED_WITHOUT_CSI); i++)
+    for (size_t i = 0; i < count_needed(notes); i++)
         if (inquiry_gap(inquiry, needed[i]) != NULL)
             return true;
     return notes->names_attributes_class &&
@@ -188,6 +194,14 @@ static bool may_be_csi(const struct why_pod *pod, const struct why_claim *claim)
                         SLICE("kubernetes.io/no-provisioner"));
 }
 
+/* Whether the claim has a volume that a node may have: only then attachments matter. */
+static bool may_be_attached(const struct why_pod *pod, const struct why_claim *claim)
+{
+    return claim->volume != NULL
+               ? volume_attachment(&pod->inquiry->cluster, claim->volume, false) != ATTACHMENT_NO
+               : claim->who.is_of_earlier || (claim->is_bound && !why_knows(pod, KIND_VOLUME));
+}
+
 /* Adds what this pod's claims lack to what others do. */
 static void note_claims(struct why_notes *notes, const struct why_pod *pod)
 {
@@ -196,6 +210,7 @@ static void note_claims(struct why_notes *notes, const struct why_pod *pod)
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
         notes->has_csi = notes->has_csi || may_be_csi(pod, claim);
+        notes->has_attachable = notes->has_attachable || may_be_attached(pod, claim);
         notes->lacks_labels = notes->lacks_labels ||
                               (pod->node_count != 0 && !pod->has_labels && claim->volume != NULL);
         notes->lacks_pods = notes->lacks_pods || (notes->is_of_namespace && is_scheduling);
@@ -259,7 +274,7 @@ static void find_gaps(struct gaps *gaps, const struct inquiry *inquiry,
          "checks them"},
     };
 
-    inquiry_add_gaps(inquiry, gaps, needed, notes->has_csi ? NEEDED : NEEDED_WITHOUT_CSI);
+    inquiry_add_gaps(inquiry, gaps, needed, count_needed(notes));
     if (notes->names_attributes_class)
         inquiry_add_gaps(inquiry, gaps, &(const enum kind){KIND_VOLUME_ATTRIBUTES_CLASS}, 1);
     inquiry_add_object_gaps(inquiry, gaps);

@@ -50,38 +50,50 @@ static bool can_share(const struct why_pod *pod, const struct why_claim *claim, 
            node_is_usable(cluster_find_node(&pod->inquiry->cluster, node)) &&
            !holder->pod->is_terminating && holder->owner.name.len != 0 &&
            !slice_equal(holder->owner.kind, SLICE("Job")) &&
-           !slice_equal(holder->owner.name, pod->who.owner.name);
+           !owner_is_same(&holder->owner, &pod->who.owner);
+}
+
+/* Where the node of a pod is said: in the template of its controller. Empty: no memory. */
+static struct slice placing_text(struct why_pod *pod)
+{
+    const struct owner *owner = &pod->who.owner;
+    const struct workload_answer *job = slice_equal(owner->kind, SLICE("Job"))
+                                            ? workloads_find(pod->inquiry->workloads, owner->kind,
+                                                             name_text(pod->pod->ns), owner->name)
+                                            : NULL;
+
+    pod->has_failed = pod->has_failed || (slice_equal(owner->kind, SLICE("Job")) && job == NULL);
+    if (job != NULL && job->state == WORKLOAD_KNOWN && job->details.controller.name.len != 0)
+        return arena_printf(pod->arena, "delete Job %.*s, and have %.*s %.*s place its pods",
+                            SLICE_ARG(owner->name), SLICE_ARG(job->details.controller.kind),
+                            SLICE_ARG(job->details.controller.name));
+    if (job != NULL)
+        return arena_printf(pod->arena, "create Job %.*s again, with its pods",
+                            SLICE_ARG(owner->name));
+    return owner->name.len == 0 ? SLICE("put this one")
+                                : arena_printf(pod->arena, "have %.*s %.*s place its pods",
+                                               SLICE_ARG(owner->kind), SLICE_ARG(owner->name));
 }
 
 static void help_sharing(struct why_pod *pod, struct slice node)
 {
-    struct slice text = inquiry_find_details(pod->inquiry, KIND_NODE, SLICE(""), node);
     struct node_details details;
-    const struct taint *taint = text.ptr != NULL && node_details_read(text, pod->arena, &details)
-                                    ? why_find_taint(pod, &details.taints)
-                                    : NULL;
+    const struct taint *taint =
+        why_node_details(pod, node, &details) ? why_find_taint(pod, &details.taints) : NULL;
     struct slice more = taint == NULL
                             ? SLICE("")
                             : arena_printf(pod->arena, ", and a toleration of its taint %.*s",
                                            SLICE_ARG(taint->key));
+    struct slice placing = placing_text(pod);
 
     why_help(pod,
-             "pods of one node can share the volume: put this one on node %.*s (nodeSelector, "
+             "pods of one node can share the volume: %.*s on node %.*s (nodeSelector, "
              "podAffinity%.*s); or use a ReadWriteMany volume",
-             SLICE_ARG(node), SLICE_ARG(more));
+             SLICE_ARG(placing), SLICE_ARG(node), SLICE_ARG(more));
 }
 
-/* What would free the volume. A pod that has ended is no holder, and its kubelet may be late. */
 static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, struct slice node)
 {
-    for (size_t i = 0; i < claim->who.finished_count; i++)
-        if (slice_equal(pod_node(claim->who.finished[i]), node)) {
-            why_help(
-                pod,
-                "pod %.*s/%.*s there has ended: wait until its kubelet has unmounted the volume",
-                POD_ARG(claim->who.finished[i]));
-            break;
-        }
     if (find_elsewhere(pod, claim, node) != NULL)
         why_help(pod, "its volumes are on two nodes: what has them has to end, or to run on one");
     else if (can_share(pod, claim, node)) {
@@ -104,6 +116,52 @@ void why_multi_attach(struct why_pod *pod, const struct why_claim *claim)
     if (record == NULL || record->is_not_ready) /* which is what many pods wait for */
         why_root(pod, (struct object_reference){.kind = KIND_NODE, .name = node});
     help_by_pods(pod, claim, node);
+}
+
+/* ---- one writer ---- */
+
+/* Whether the claim may be mounted by many nodes, if all only read. */
+static bool is_for_readers(const struct who_claim *claim)
+{
+    const struct slice *modes = claim->details.access_modes.items;
+    size_t count = claim->details.access_modes.count;
+
+    return slice_is_among(SLICE("ReadOnlyMany"), modes, count) &&
+           slice_is_among(SLICE("ReadWriteOnce"), modes, count) &&
+           !slice_is_among(SLICE("ReadWriteMany"), modes, count);
+}
+
+static bool is_reader(const struct who_pod *pod, struct slice claim)
+{
+    const struct volume_source_details *volumes = pod->details.volumes.items;
+    bool reads = true;
+
+    for (size_t i = 0; i < pod->details.volumes.count; i++)
+        reads = reads && (volumes[i].is_read_only || !slice_equal(volumes[i].claim, claim));
+    return reads;
+}
+
+void why_one_writer(struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice name = claim_name(claim->who.claim);
+
+    if (!claim->who.claim->exists || !is_for_readers(&claim->who) ||
+        !who_is_attachable(&claim->who))
+        return;
+    for (size_t i = 0; i < claim->who.holder_count; i++) {
+        const struct who_pod *holder = &claim->who.holders[i];
+        if (slice_equal(pod_node(holder->pod), pod_node(pod->pod)) ||
+            (is_reader(holder, name) && is_reader(&pod->who, name)))
+            continue;
+        why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
+                "claim %.*s/%.*s is for one node that writes, or for many that read: pod %.*s/%.*s "
+                "on node %.*s has it, and not both pods mount it readOnly",
+                CLAIM_ARG(claim), POD_ARG(holder->pod), SLICE_ARG(pod_node(holder->pod)));
+        why_help(pod,
+                 "run both pods on one node; or set readOnly: true in the persistentVolumeClaim of "
+                 "both; or use a ReadWriteMany volume, if both write");
+        return;
+    }
 }
 
 /* ---- the pod's own node ---- */

@@ -44,6 +44,7 @@
     OF_POD(why_rejected, "Rejected", WHY_SCHEDULING) \
     OF_POD(why_no_node, "NoNodeLeft", WHY_SCHEDULING) \
     OF_CLAIM(why_multi_attach, "MultiAttach", WHY_STARTING) \
+    OF_CLAIM(why_one_writer, "OneWriter", WHY_STARTING) \
     OF_CLAIM(why_attach_failed, "AttachFailed", WHY_STARTING) \
     OF_CLAIM(why_not_attached, "NotAttached", WHY_STARTING) \
     OF_POD(why_deferral, "DeferralRefused", WHY_WAITING)

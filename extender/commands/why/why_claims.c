@@ -5,6 +5,10 @@
 
 /* ---- finalizers ---- */
 
+enum { CLASSES_SHOWN_MAX = 3 };
+
+#define NO_PROVISIONER "kubernetes.io/no-provisioner"
+
 /* They go by themselves, when no pod uses the claim, and no claim the volume. */
 #define CLAIM_PROTECTION  "kubernetes.io/pvc-protection"
 #define VOLUME_PROTECTION "kubernetes.io/pv-protection"
@@ -17,8 +21,8 @@ static void help_by_finalizers(struct why_pod *pod, const struct pull_items *fin
     for (size_t i = 0; i < finalizers->count; i++)
         if (!slice_equal(items[i], SLICE(CLAIM_PROTECTION)) &&
             !slice_equal(items[i], SLICE(VOLUME_PROTECTION)))
-            why_help(pod, "finalizer %.*s keeps the %s: what has set it has to remove it",
-                     SLICE_ARG(items[i]), what);
+            why_help(pod, "finalizer %.*s keeps the %s: it has to be removed by %s",
+                     SLICE_ARG(items[i]), what, who_removes(items[i]));
 }
 
 void why_finalizers(struct why_pod *pod)
@@ -88,13 +92,52 @@ void why_claim_of_another(struct why_pod *pod, const struct why_claim *claim)
                            : "pod ",
             SLICE_ARG(name), owner.len == 0 ? "" : " owns it");
     if (is_earlier)
-        why_help(pod, "wait: the claim is deleted with that pod, and then made for this one");
+        why_help(pod, claim->who.claim->is_deleting
+                          ? "wait: the claim is being deleted, and is then made for this pod"
+                          : "wait: the claim is deleted with that pod, and then made for this one");
     else
         why_help(pod, "name the pod or its volume differently: the claim's data is not of this "
                       "pod");
     if (claim->who.claim->is_deleting)
         help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
     pod->is_hopeless = true;
+}
+
+/* A holder that its rollout keeps until this pod is ready, which never gets the claim; NULL: none.
+ */
+static const struct who_pod *find_old(const struct why_pod *pod, const struct why_claim *claim)
+{
+    for (size_t i = 0; i < claim->who.holder_count; i++) {
+        const struct who_pod *holder = &claim->who.holders[i];
+        if (holder->pod != pod->pod && !holder->pod->is_terminating &&
+            slice_equal(holder->owner.kind, SLICE("Deployment")) &&
+            owner_is_same(&holder->owner, &pod->who.owner))
+            return holder;
+    }
+    return NULL;
+}
+
+/* What makes the claim again, when it is gone. */
+static void help_again(struct why_pod *pod, const struct why_claim *claim)
+{
+    const struct who_pod *old = find_old(pod, claim);
+
+    if (claim->use->is_ephemeral)
+        why_help(pod, "when it is gone, it is made again, empty; a deletion cannot be undone");
+    else if (why_is_of_template(pod, claim))
+        why_help(
+            pod,
+            "when it is gone, StatefulSet %.*s makes it again, empty: to make it yourself, for "
+            "the volume with the data, scale that down before; a deletion cannot be undone",
+            SLICE_ARG(pod->who.owner.name));
+    else if (old != NULL)
+        why_help(
+            pod,
+            "a deletion cannot be undone, and Deployment %.*s keeps that pod until this one is "
+            "ready: scale it to 0, create the claim again, and scale it back",
+            SLICE_ARG(old->owner.name));
+    else
+        why_help(pod, "when it is gone, create it again; a deletion cannot be undone");
 }
 
 /* The pods for which the API server keeps a claim that is being deleted. */
@@ -129,9 +172,7 @@ void why_claim_deleting(struct why_pod *pod, const struct why_claim *claim)
     help_by_users(pod, claim);
     why_help_all(pod, who_deletion(&claim->who, pod->texts));
     help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
-    why_help(pod, claim->use->is_ephemeral || why_is_of_template(pod, claim)
-                      ? "when it is gone, it is made again, empty; a deletion cannot be undone"
-                      : "when it is gone, create it again; a deletion cannot be undone");
+    help_again(pod, claim);
 }
 
 void why_claim_lost(struct why_pod *pod, const struct why_claim *claim)
@@ -201,7 +242,7 @@ static struct slice provisioner_of(const struct why_pod *pod, const struct why_c
 
 static bool makes_no_volumes(const struct why_pod *pod, const struct why_claim *claim)
 {
-    return slice_equal(provisioner_of(pod, claim), SLICE("kubernetes.io/no-provisioner"));
+    return slice_equal(provisioner_of(pod, claim), SLICE(NO_PROVISIONER));
 }
 
 static bool has_selector(const struct why_claim *claim)
@@ -209,6 +250,34 @@ static bool has_selector(const struct why_claim *claim)
     const struct claim_rare *rare = claim_rare_at(claim->who.claim->rare);
 
     return rare != NULL && rare->selector != NULL;
+}
+
+/* " (gp2, gp3)": StorageClasses that make volumes, the first by name. Empty: none is known. */
+static struct slice classes_text(struct why_pod *pod)
+{
+    struct slice text = SLICE(""), last = SLICE("");
+
+    for (size_t shown = 0; shown < CLASSES_SHOWN_MAX; shown++) {
+        struct table_walk walk = {.at = 0};
+        struct slice next = SLICE("");
+        char buffer[PROVISIONED_NAME_BYTES];
+        for (const struct resource *class;
+             (class = cluster_next_resource(&pod->inquiry->cluster, KIND_STORAGE_CLASS, &walk)) !=
+             NULL;) {
+            struct slice name = arena_copy(pod->arena, resource_name(class, buffer));
+            if (!slice_equal(resource_attribute(class, STORAGE_CLASS_PROVISIONER),
+                             SLICE(NO_PROVISIONER)) &&
+                (last.len == 0 || slice_compare(name, last) > 0) &&
+                (next.len == 0 || slice_compare(name, next) < 0))
+                next = name;
+        }
+        if (next.len == 0)
+            break;
+        text = arena_printf(pod->arena, "%.*s%s%.*s", SLICE_ARG(text), shown == 0 ? " (" : ", ",
+                            SLICE_ARG(next));
+        last = next;
+    }
+    return text.len == 0 ? text : arena_printf(pod->arena, "%.*s)", SLICE_ARG(text));
 }
 
 /* A volume that somebody has to make, or to mend. */
@@ -231,23 +300,28 @@ static void help_by_hand(struct why_pod *pod, const struct why_claim *claim)
                  has_selector(claim) ? ", and the labels of its selector" : "");
 }
 
-/* A claim without a class, if no volume is nearly its own. */
-static void help_by_default(struct why_pod *pod, const struct why_claim *claim)
+/* A claim without a class, if no volume is nearly its own. Whether that is all that helps. */
+static bool help_by_default(struct why_pod *pod, const struct why_claim *claim)
 {
+    struct slice classes = classes_text(pod);
     enum misfit misfit;
 
     if (class_name(claim).len != 0 ||
         volume_nearest(&pod->inquiry->cluster, claim->who.claim, &misfit) != NULL)
-        return;
-    if (!claim->who.details.has_no_class)
-        why_help(pod, "make a StorageClass the default, which the claim then gets "
-                      "(storageclass.kubernetes.io/is-default-class), or create the claim again "
-                      "with a class");
-    else
+        return false;
+    if (!claim->who.details.has_no_class) {
         why_help(pod,
-                 "storageClassName \"\" excludes the default class: to get that, create the claim "
-                 "again without it%.*s",
-                 SLICE_ARG(why_maker(pod, claim)));
+                 "make a StorageClass%.*s the default, which the claim then gets "
+                 "(storageclass.kubernetes.io/is-default-class), or create the claim again with a "
+                 "class",
+                 SLICE_ARG(classes));
+        return classes.len != 0;
+    }
+    why_help(pod,
+             "storageClassName \"\" excludes the default class: to get that, create the claim "
+             "again without it%.*s",
+             SLICE_ARG(why_maker(pod, claim)));
+    return false;
 }
 
 /* Whether the driver that makes the claim's volume is not there at all. */
@@ -321,9 +395,8 @@ static void help_unbound(struct why_pod *pod, const struct why_claim *claim)
         help_by_provisioner(pod, claim);
         return;
     }
-    if (!why_help_earlier(pod, claim))
-        help_by_default(pod, claim);
-    help_by_hand(pod, claim);
+    if (why_help_earlier(pod, claim) || !help_by_default(pod, claim))
+        help_by_hand(pod, claim);
 }
 
 /* Claims of one class wait for the same. */
@@ -351,11 +424,12 @@ void why_class_missing(struct why_pod *pod, const struct why_claim *claim)
         help_by_hand(pod, claim);
         return;
     }
+    struct slice classes = classes_text(pod), maker = why_maker(pod, claim);
     why_help(
         pod,
         "create StorageClass %.*s, or a PersistentVolume with that storageClassName; or delete the "
-        "claim, and create it with a class that exists (a claim's class cannot be changed)",
-        SLICE_ARG(reference.name));
+        "claim, whose class cannot be changed, and create it with one that exists%.*s%.*s",
+        SLICE_ARG(reference.name), SLICE_ARG(classes), SLICE_ARG(maker));
 }
 
 void why_claim_unbound(struct why_pod *pod, const struct why_claim *claim)

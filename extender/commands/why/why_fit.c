@@ -80,6 +80,24 @@ const struct taint *why_find_taint(const struct why_pod *pod, const struct pull_
     return NULL;
 }
 
+const struct taint *why_find_user_taint(const struct pull_items *items)
+{
+    const struct taint *taints = items->items;
+
+    for (size_t i = 0; i < items->count; i++)
+        if (!is_of_kubernetes(taints[i].key) &&
+            !slice_equal(taints[i].effect, SLICE("PreferNoSchedule")))
+            return &taints[i];
+    return NULL;
+}
+
+bool why_node_details(struct why_pod *pod, struct slice node, struct node_details *out)
+{
+    struct slice text = inquiry_find_details(pod->inquiry, KIND_NODE, SLICE(""), node);
+
+    return text.ptr != NULL && node_details_read(text, pod->arena, out);
+}
+
 static bool is_same_taint(const struct taint *a, const struct taint *b)
 {
     return a != NULL && slice_equal(a->key, b->key) && slice_equal(a->value, b->value) &&
@@ -190,19 +208,65 @@ bool why_is_wanted(const struct why_pod *pod, const struct why_node *node)
             node_terms_match(&details->node_terms, node->name, node->labels));
 }
 
+/* "nodeSelector (pool=db)", "nodeAffinity (zone in a)", or both: what the pod asks of nodes. Empty:
+ * no memory. */
+static struct slice wanted_text(struct why_pod *pod, struct slice *where)
+{
+    const struct pod_details *details = &pod->who.details;
+    struct slice selector = details->node_selector, terms = SLICE(""), text = SLICE("");
+
+    (void)slice_cut(&selector, '\n'); /* the mark of a label set */
+    while (selector.len != 0) {
+        struct slice line = slice_cut(&selector, '\n'), key = slice_cut(&line, ' ');
+        text = arena_printf(pod->arena, "%.*s%s%.*s=%.*s", SLICE_ARG(text),
+                            text.len == 0 ? "" : ", ", SLICE_ARG(key), SLICE_ARG(line));
+    }
+    if (details->node_terms.count != 0)
+        terms = node_terms_text(&details->node_terms, pod->arena);
+    *where = terms.len == 0 ? text
+             : text.len == 0
+                 ? terms
+                 : arena_printf(pod->arena, "%.*s and %.*s", SLICE_ARG(text), SLICE_ARG(terms));
+    if (terms.len == 0)
+        return arena_printf(pod->arena, "nodeSelector (%.*s)", SLICE_ARG(text));
+    if (text.len == 0)
+        return arena_printf(pod->arena, "nodeAffinity (%.*s)", SLICE_ARG(terms));
+    return arena_printf(pod->arena, "nodeSelector (%.*s) and nodeAffinity (%.*s)", SLICE_ARG(text),
+                        SLICE_ARG(terms));
+}
+
+/* What the pod's volumes ask of a node; empty: nothing that a cause says. */
+static struct slice volumes_where(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->cause_count; i++)
+        if (pod->causes[i].where.len != 0)
+            return pod->causes[i].where;
+    return SLICE("");
+}
+
 void why_not_wanted(struct why_pod *pod)
 {
     bool *rejected = is_narrowed(pod) ? why_flags(pod) : NULL;
+    struct slice where, of_volumes = volumes_where(pod);
 
     if (rejected == NULL)
         return;
     for (size_t n = 0; n < pod->node_count; n++)
         rejected[n] = pod->nodes[n].out_by == NULL && !why_is_wanted(pod, &pod->nodes[n]);
-    struct slice names = why_node_names(pod, rejected, true);
-    if (why_add_nodes(pod, WHY_NARROWS, rejected, why_pod_reference(pod),
-                      "its nodeSelector or nodeAffinity, of the nodes that can have its volumes, "
-                      "rules out %.*s",
-                      SLICE_ARG(names)))
-        why_help(pod, "change them, so that they do not contradict its volumes; or add a node that "
-                      "fits both");
+    if (why_count_nodes(pod, rejected, true) == 0)
+        return;
+    struct slice names = why_node_names(pod, rejected, true), wanted = wanted_text(pod, &where);
+    if (!why_add_nodes(pod, WHY_NARROWS, rejected, why_pod_reference(pod),
+                       "its %.*s rule%s out, of the nodes that can have its volumes, %.*s",
+                       SLICE_ARG(wanted), slice_has(wanted, SLICE(") and node")) ? "" : "s",
+                       SLICE_ARG(names)) ||
+        pod->lacks_driver)
+        return;
+    if (of_volumes.len == 0)
+        why_help(pod, "change that, or add a node with %.*s", SLICE_ARG(where));
+    else
+        why_help(pod,
+                 "add a node with %.*s, and %.*s; or change what the pod asks for; or restore the "
+                 "data to a new volume where such nodes are",
+                 SLICE_ARG(where), SLICE_ARG(of_volumes));
 }

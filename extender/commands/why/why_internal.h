@@ -154,6 +154,7 @@ struct why_notes {
     bool names_attributes_class; /* a claim names a VolumeAttributesClass */
     bool has_scheduling;         /* a pod without a node */
     bool has_csi;                /* a volume of a CSI driver, or of one that is not known */
+    bool has_attachable;         /* one that a node may have */
     bool has_starting;           /* a pod whose volumes may not be mounted yet */
     bool lacks_capacities;       /* a pod that waits for a node needs a new volume, of a driver
                                     with CSIStorageCapacities, and there are none */
@@ -254,6 +255,12 @@ bool *why_flags(struct why_pod *pod);
 
 /* The first of a node's taints (struct taint) that keeps the pod away; NULL: none. */
 const struct taint *why_find_taint(const struct why_pod *pod, const struct pull_items *taints);
+
+/* The first of a node's taints that a user has set, and that keeps pods away; NULL: none. */
+const struct taint *why_find_user_taint(const struct pull_items *taints);
+
+/* Reads what is known of a node. False: nothing. */
+bool why_node_details(struct why_pod *pod, struct slice node, struct node_details *out);
 
 /* What stops the volume, which is Available, from being bound to the claim, and what would help. */
 void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,

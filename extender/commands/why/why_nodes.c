@@ -60,8 +60,9 @@ static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, co
     else if (renamed != NULL)
         why_help(pod,
                  "node %.*s is there, and its label " HOSTNAME " is %.*s: the volume was made with "
-                 "the name. Correct the label, or make the volume again with its value",
-                 SLICE_ARG(renamed->name), SLICE_ARG(label));
+                 "the name. Make the volume again, with " HOSTNAME " in %.*s (the kubelet sets the "
+                 "label again, if you change it)",
+                 SLICE_ARG(renamed->name), SLICE_ARG(label), SLICE_ARG(label));
     else if (!is_anywhere && name_a_node(what))
         why_help(pod,
                  "bring back the node with %.*s: the data is there, and a new node of that name "
@@ -163,11 +164,11 @@ static bool help_by_message(struct why_pod *pod, struct why_cause *cause, struct
     else if (room.len == 0)
         return false;
     else if (device.len != 0)
-        advice_list_add(&cause->helps,
-                        "add a node with %.*s%s%.*s; or restore the data to a new volume where "
-                        "such nodes are",
-                        SLICE_ARG(device), cause->where.len == 0 ? "" : " and ",
-                        SLICE_ARG(cause->where));
+        advice_list_add(
+            &cause->helps,
+            "add a node with %.*s%s%.*s; or restore the data to a new volume where "
+            "such nodes are, with a class that waits for the pod (WaitForFirstConsumer)",
+            SLICE_ARG(device), cause->where.len == 0 ? "" : " and ", SLICE_ARG(cause->where));
     else if (slice_has(message, SLICE("topology spread constraints")) && !may_lack_room(pod))
         advice_list_add(&cause->helps,
                         "the pod's topologySpreadConstraints forbid the nodes that are left: "
@@ -241,6 +242,23 @@ static bool lacks_label_of(const struct why_node *node, struct slice driver,
            placed_node_driver(node->placed, driver) == NULL;
 }
 
+/* What a DaemonSet needs for a pod on the node: " (it has to tolerate nvidia.com/gpu)"; or nothing
+ * is known of that. */
+static struct slice wants_of_node(struct why_pod *pod, const struct why_node *node)
+{
+    struct node_details details;
+    struct slice system;
+
+    if (labels_find(node->labels, SLICE("kubernetes.io/os"), &system) &&
+        slice_equal(system, SLICE("windows")))
+        return SLICE(" (the node has Windows, for which most drivers have a DaemonSet of its own)");
+    const struct taint *taint =
+        why_node_details(pod, node->name, &details) ? why_find_user_taint(&details.taints) : NULL;
+    return taint == NULL
+               ? SLICE("")
+               : arena_printf(pod->arena, " (it has to tolerate %.*s)", SLICE_ARG(taint->key));
+}
+
 void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes)
 {
     size_t n = 0;
@@ -256,11 +274,12 @@ void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes
     }
     while (n < pod->node_count && !nodes[n])
         n++;
+    struct slice node = n == pod->node_count ? SLICE("") : pod->nodes[n].name;
+    struct slice wants = n == pod->node_count ? SLICE("") : wants_of_node(pod, &pod->nodes[n]);
     why_help(pod,
-             "does a pod of the driver's DaemonSet run there? This lists the pods of the node");
-    why_command(pod, ADVICE_SEE_DRIVERS,
-                &(const struct advice_words){.name = n == pod->node_count ? SLICE("")
-                                                                          : pod->nodes[n].name});
+             "does a pod of the driver's DaemonSet run there%.*s? This lists the pods of the node",
+             SLICE_ARG(wants));
+    why_command(pod, ADVICE_SEE_DRIVERS, &(const struct advice_words){.name = node});
 }
 
 /* Whether a node that the volume and the pod allow is left. */
@@ -516,8 +535,9 @@ static void check_driver(struct why_pod *pod, const struct counted_volumes *volu
         return;
     struct slice names = why_node_names(pod, full, true);
     if (!why_add_nodes(pod, WHY_NARROWS, full, reference,
-                       "no more volumes of driver %.*s can be attached to node %.*s (%.*s)",
-                       SLICE_ARG(driver), SLICE_ARG(names), SLICE_ARG(example)))
+                       "no more volumes of driver %.*s can be attached to node%s %.*s (%.*s)",
+                       SLICE_ARG(driver), why_count_nodes(pod, full, true) == 1 ? "" : "s",
+                       SLICE_ARG(names), SLICE_ARG(example)))
         return;
     if (count_left(pod) != 0)
         why_help(pod, "move pods with volumes of %.*s away from there, or add a node",

@@ -94,6 +94,13 @@ static void put_pod(struct fields *out, const struct why_pod *pod)
     who_put_pod(out, &pod->who);
     fields_text_if(out, "nominatedNode", pod_nominated_node(pod->pod));
     fields_flag(out, "gated", pod->pod->is_gated);
+    const struct scheduling_gate *gates = pod->who.details.gates.items;
+    if (pod->pod->is_gated)
+        fields_open(out, "schedulingGates", '[');
+    for (size_t i = 0; pod->pod->is_gated && i < pod->who.details.gates.count; i++)
+        fields_text(out, NULL, gates[i].name);
+    if (pod->pod->is_gated)
+        fields_close(out);
     if (has_node)
         fields_text(out, "node", pod_node(pod->pod));
     if (has_state)
@@ -263,12 +270,23 @@ static const char *heading_of(const struct why_pod *pod)
 {
     switch (pod->stage) {
     case WHY_SCHEDULING:
-        return pod->pod->is_gated ? " has scheduling gates: no scheduler tries it yet"
+        return pod->pod->is_gated ? " is tried by no scheduler, while it has scheduling gates"
                                   : " waits for a node";
     case WHY_STARTING: return " waits for its volumes";
     case WHY_RUNNING: return " has its volumes";
     default: return " has ended";
     }
+}
+
+/* " (kueue.x-k8s.io/admission)": what has set a gate has to remove it. */
+static void put_gates(struct buf *line, const struct pull_items *items)
+{
+    const struct scheduling_gate *gates = items->items;
+
+    for (size_t i = 0; i < items->count && i < WHY_NAMES_SHOWN_MAX; i++)
+        buf_printf(line, "%s%.*s", i == 0 ? " (" : ", ", SLICE_ARG(gates[i].name));
+    if (items->count != 0)
+        buf_put(line, items->count > WHY_NAMES_SHOWN_MAX ? SLICE(", ...)") : SLICE(")"));
 }
 
 /* "pod shop/web-1 waits for a node, priority 0, of Deployment web" */
@@ -280,6 +298,7 @@ static void put_heading(struct block *block, const struct why_pod *pod)
     const char *state = pod_is_assigned(pod->pod) ? states[pod->who.node_state] : NULL;
 
     buf_printf(&block->line, "pod %.*s/%.*s%s", POD_ARG(pod->pod), heading_of(pod));
+    put_gates(&block->line, &pod->who.details.gates);
     block_put_if(block, " on ", pod_node(pod->pod));
     buf_put(&block->line, slice_of(state == NULL ? "" : state));
     block_put_if(block, ", ", who_state(&pod->who));
@@ -467,7 +486,8 @@ static bool print_triage(const struct triage *triage, const struct sheet_style *
     block_heading(&block);
     buf_printf(&block.line, "pod %.*s/%.*s: %.*s", POD_ARG(pod->pod), SLICE_ARG(cause->text));
     block_row(&block, "  such as");
-    block_advice(&block, "  first", &cause->helps);
+    const struct advice_list advice = advice_list_first(&cause->helps);
+    block_advice(&block, "  first", &advice);
     bool ok = block_print(&block, style, file);
     (void)fputc('\n', file);
     return ok && triage_print(triage, style, file);

@@ -187,10 +187,9 @@ static void find_undoers(struct selection *selection, struct why_owner *owner,
                          const struct workload_details *details)
 {
     const struct operand *operand = owner->operand;
-    bool is_known;
     const struct autoscaler_details *autoscaler =
         workloads_autoscaler(selection->inquiry->workloads, operand->ns,
-                             slice_of(kind_text(operand->kind)), operand->name, &is_known);
+                             slice_of(kind_text(operand->kind)), operand->name, NULL);
 
     if (details->controller.name.len != 0)
         add_undoer(selection, owner, "%.*s %.*s, which owns it",

@@ -30,22 +30,25 @@ void why_given_up(struct why_pod *pod)
 
 /* ---- policies about a claim's class, and a driver ---- */
 
-/* A claim that names a class; else one that names a volume, which may have one; else the pod. */
-static struct object_reference with_class(const struct why_pod *pod)
+/* A claim that names a class; else one that names a volume, which may have one; NULL: none. */
+static const struct why_claim *with_class(const struct why_pod *pod)
 {
     for (size_t i = 0; i < pod->claim_count; i++)
         if (claim_volume_attributes_class(pod->claims[i].who.claim) != NULL)
-            return why_claim_reference(&pod->claims[i]);
+            return &pod->claims[i];
     for (size_t i = 0; i < pod->claim_count; i++)
         if (pod->claims[i].is_bound)
-            return why_claim_reference(&pod->claims[i]);
-    return why_pod_reference(pod);
+            return &pod->claims[i];
+    return NULL;
 }
 
 void why_attributes_class(struct why_pod *pod)
 {
     struct verdict verdict;
-    struct object_reference reference = with_class(pod);
+    const struct why_claim *claim = with_class(pod);
+    struct object_reference reference =
+        claim == NULL ? why_pod_reference(pod) : why_claim_reference(claim);
+    struct slice maker = claim == NULL ? SLICE("") : why_maker(pod, claim);
 
     volume_attributes_class.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
@@ -53,11 +56,15 @@ void why_attributes_class(struct why_pod *pod)
         why_add_text(pod, effect_of(pod, &volume_attributes_class, WHY_BLOCKS), reference,
                      verdict_message(&verdict, pod->arena));
         if (slice_has(verdict_message(&verdict, pod->arena), SLICE("does not exist")))
-            why_help(pod, "create the VolumeAttributesClass, or delete the claim, and create it "
-                          "with one that exists for its driver");
+            why_help(pod,
+                     "create the VolumeAttributesClass, or delete the claim, and create it with "
+                     "one that exists for its driver%.*s",
+                     SLICE_ARG(maker));
         else
-            why_help(pod, "delete the claim, and create it with a VolumeAttributesClass of its "
-                          "driver");
+            why_help(pod,
+                     "delete the claim, and create it with a VolumeAttributesClass of its "
+                     "driver%.*s",
+                     SLICE_ARG(maker));
     }
     for (size_t i = 0; i < verdict.warning_count; i++)
         why_add_text(pod, WHY_NORMAL, reference, verdict.warnings[i].text);
@@ -80,7 +87,7 @@ void why_driver_mode(struct why_pod *pod)
     if (reference.kind == KIND_CSI_DRIVER &&
         cluster_find_resource(&pod->inquiry->cluster, KIND_CSI_DRIVER, reference.name) == NULL &&
         cluster_count_driver_nodes(&pod->inquiry->cluster, reference.name) != 0)
-        why_help(pod, "create the driver's CSIDriver, with the mode in volumeLifecycleModes: the "
+        why_help(pod, "create the driver's CSIDriver, with volumeLifecycleModes: [Ephemeral]: the "
                       "driver itself is on nodes");
     else
         why_help(pod,

@@ -93,6 +93,9 @@ static struct difference difference_of(const struct why_pod *pod, const struct c
                                    or_none(name_slice(claim_volume_attributes_class(claim)))};
     case MISFIT_SELECTOR:
         return (struct difference){.wants = selector_text(name_slice(rare->selector), pod->arena)};
+    case MISFIT_KEPT:
+        return (struct difference){resource_attribute(volume, VOLUME_CLAIM_NAME),
+                                   claim_name(claim)};
     default:
         return (struct difference){or_none(class), or_none(name_slice(claim_storage_class(claim)))};
     }
@@ -106,18 +109,21 @@ void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
     } rows[] = {
         [MISFIT_CLASS] = {"storageClassName ", "create the claim again with that of the volume"},
         [MISFIT_SIZE] = {"", "create a volume of that size, or the claim again with less"},
+        [MISFIT_KEPT] = {"claimRef ", "remove it, or name another volume in a new claim"},
         [MISFIT_MODE] = {"volumeMode ", "both stay so, so create a volume, or the claim again"},
         [MISFIT_ACCESS] = {"", "add that to the volume's accessModes, if its storage can do it; "
                                "else create the claim again with less"},
         [MISFIT_ATTRIBUTES_CLASS] = {"volumeAttributesClassName ",
                                      "create the claim again with that of the volume"},
+        [MISFIT_SELECTOR] = {"", ""},
     };
     struct difference difference = difference_of(pod, claim->who.claim, volume, misfit);
     struct slice maker = why_maker(pod, claim);
     char buffer[PROVISIONED_NAME_BYTES];
+    const char *help = misfit == MISFIT_SIZE && claim->is_bound /* it wants this volume */
+                           ? "create the claim again with at most that"
+                           : rows[misfit].help;
 
-    if (misfit != MISFIT_SELECTOR && rows[misfit].help == NULL)
-        return;
     if (misfit == MISFIT_SELECTOR)
         why_help(pod,
                  "no Available volume has the labels of the claim's selector (%.*s): label the "
@@ -126,8 +132,7 @@ void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
     else
         why_help(pod, "volume %.*s has %s%.*s, and the claim asks for %.*s: %s%.*s",
                  SLICE_ARG(resource_name(volume, buffer)), rows[misfit].field,
-                 SLICE_ARG(difference.has), SLICE_ARG(difference.wants), rows[misfit].help,
-                 SLICE_ARG(maker));
+                 SLICE_ARG(difference.has), SLICE_ARG(difference.wants), help, SLICE_ARG(maker));
 }
 
 /* ---- the volume of an earlier claim ---- */
@@ -165,15 +170,19 @@ static void help_named(struct why_pod *pod, const struct why_claim *claim,
     struct slice name = resource_attribute(volume, VOLUME_CLAIM_NAME);
     enum misfit misfit = volume_misfit(volume, claim->who.claim, true);
     bool is_same = slice_equal(name, claim_name(claim->who.claim));
+    const struct resource *free = volume_free_for(&pod->inquiry->cluster, claim->who.claim);
+    char buffer[PROVISIONED_NAME_BYTES];
+    struct slice free_name = free == NULL ? SLICE("") : resource_name(free, buffer);
 
     if (name.len != 0 && ns.len == 0 && is_same)
         why_help(pod, "the volume's claimRef has no namespace: set it to %.*s",
                  SLICE_ARG(name_text(claim->who.claim->ns)));
     else if (name.len != 0 && !(is_same && slice_equal(ns, name_text(claim->who.claim->ns))))
         why_help(pod,
-                 "claim %.*s/%.*s has that volume: name another one in a new claim (a claim's "
-                 "volumeName cannot be changed)",
-                 SLICE_ARG(ns), SLICE_ARG(name));
+                 "claim %.*s/%.*s has that volume: name another one%s%.*s%s in a new claim (a "
+                 "claim's volumeName cannot be changed)",
+                 SLICE_ARG(ns), SLICE_ARG(name), free == NULL ? "" : " (", SLICE_ARG(free_name),
+                 free == NULL ? "" : " fits)");
     else if (misfit != MISFIT_NONE)
         why_help_misfit(pod, claim, volume, misfit);
     else
