@@ -203,8 +203,11 @@ void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides,
 {
     uint32_t number = cluster->lists[kind].number + 1;
 
-    cluster->lists[kind] =
-        (struct listing){.number = number, .asked_ns = asked_ns, .overrides = overrides};
+    cluster->lists[kind] = (struct listing){.number = number,
+                                            .asked_ns = asked_ns,
+                                            .overrides = overrides,
+                                            .complete = cluster->lists[kind].complete,
+                                            .ended_ns = cluster->lists[kind].ended_ns};
     if (overrides)
         unconfirmed_dispose(cluster); /* the answers are about the former history */
     allowance_begin_list(cluster, kind);
@@ -297,6 +300,12 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
     if (walk.next == walk.count)
         list->swept = walk.at; /* else the next step checks the rest of the page */
     return has_more || has_surplus;
+}
+
+void cluster_list_ended(struct cluster *cluster, enum kind kind, uint64_t now_ns)
+{
+    cluster->lists[kind].complete++;
+    cluster->lists[kind].ended_ns = now_ns;
 }
 
 /* ---- answers that the watch has not reported yet ---- */

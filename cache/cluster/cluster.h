@@ -31,6 +31,8 @@ struct listing {
     bool keeps_all;    /* it names an object that could not be identified: remove none */
     bool is_whole;     /* cluster_list_end has begun */
     uint64_t swept;    /* how far cluster_list_end has come: table_walk.at */
+    uint32_t complete; /* lists that have ended so far */
+    uint64_t ended_ns; /* when the last of them did */
 };
 
 /* What namespaces may take: allowance.h. All zero: as much as there is; for a command, which reads
@@ -125,6 +127,9 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns,
 bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
                       const struct gone_listener *listener) MUST_USE;
 
+/* After the last step, for claim_is_from_list. */
+void cluster_list_ended(struct cluster *cluster, enum kind kind, uint64_t now_ns);
+
 /*
  * Applies the answer to a GET for a pod or a claim. The GET was sent at asked_ns; `watched` is the
  * last version that the watch has reported. An object that is not newer than that is ignored: the
@@ -164,6 +169,15 @@ const struct claim *cluster_find_claim(const struct cluster *cluster, struct sli
 struct claim *cluster_find_named_claim(const struct cluster *cluster, struct slice ns,
                                        struct slice name);
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name);
+
+/* Whether a list that ended after since_ns, or is being read, has brought the claim: what was with
+ * an earlier claim of its name is not known. *is_first: no list was complete before that one. */
+bool claim_is_from_list(const struct cluster *cluster, const struct claim *claim, uint64_t since_ns,
+                        bool *is_first);
+
+/* Whether other pods than this one name the claim. */
+bool claim_is_named_by_others(const struct cluster *cluster, const struct claim *claim,
+                              const struct object_reference *pod);
 
 /* NULL also if the pod of that name has another UID. */
 struct pod *cluster_find_same_pod(const struct cluster *cluster,

@@ -1,5 +1,6 @@
 #include "cache/cluster/allowance.h"
 #include "cache/cluster/cluster_internal.h"
+#include "cache/cluster/reservation.h"
 
 static bool claim_matches(const void *record, const void *key)
 {
@@ -267,12 +268,49 @@ static void put_facts(struct cluster *cluster, struct claim *claim, const struct
     release_facts(cluster, &former);
 }
 
+/* Of the list with that number of complete ones: never 0. A list that begins again has the same. */
+static unsigned epoch_of(uint32_t number)
+{
+    return number % LIST_EPOCHS + 1;
+}
+
+bool claim_is_from_list(const struct cluster *cluster, const struct claim *claim, uint64_t since_ns,
+                        bool *is_first)
+{
+    const struct listing *list = &cluster->lists[KIND_CLAIM];
+    bool is_being_listed = claim->epoch == epoch_of(list->complete + 1);
+
+    *is_first = list->complete == 1 && !is_being_listed;
+    return claim->epoch != 0 && (is_being_listed || (claim->epoch == epoch_of(list->complete) &&
+                                                     list->ended_ns > since_ns));
+}
+
+bool claim_is_named_by_others(const struct cluster *cluster, const struct claim *claim,
+                              const struct object_reference *pod)
+{
+    const struct pod *own = cluster_find_same_pod(cluster, pod);
+    const struct reservation *reservation =
+        own == NULL ? NULL : reservation_find(cluster, &own->uid);
+    uint32_t count = 0;
+
+    for (size_t i = 0; own != NULL && i < own->use_count; i++)
+        count += claim_at(own->uses[i].claim) == claim;
+    for (size_t i = 0;
+         reservation != NULL && i < reservation->claim_count + reservation->shared_count; i++)
+        count += reservation->claims[i] == claim;
+    return claim->named > count;
+}
+
 /* Writes the object on the record. Links of pods to the claim stay. */
 static void put_claim(struct cluster *cluster, struct claim *claim,
                       const struct claim_object *object, const struct claim_facts *facts)
 {
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM] += !claim->exists;
+    if (!claim->exists || claim->is_ahead || !uid_is(&claim->uid, object->meta.uid))
+        claim->epoch = LIST_EPOCH_MASK & (cluster->lists[KIND_CLAIM].asked_ns == 0
+                                              ? 0
+                                              : epoch_of(cluster->lists[KIND_CLAIM].complete + 1));
     claim->exists = true;
     claim->listed = cluster_list_mark(cluster, KIND_CLAIM) & LISTED_MAX;
     claim->is_rwop = object->is_rwop;

@@ -213,6 +213,9 @@ static void end_list(void *context, enum kind kind, uint64_t version)
         for (const struct kept_reference *gone = leaving.first; gone != NULL; gone = gone->next)
             report_gone(target, &gone->reference);
     }
+    (void)pthread_rwlock_wrlock(target->lock);
+    cluster_list_ended(target->cluster, kind, monotonic_ns());
+    (void)pthread_rwlock_unlock(target->lock);
     arena_dispose(&leaving.arena);
 }
 

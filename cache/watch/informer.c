@@ -125,6 +125,14 @@ static void stop_kind(struct watched_kind *watched, uint64_t now_ns)
              LOG_STR("resource", kind_resource(kind)));
 }
 
+/* Pods are first listed after claims: a pod that may have locked an earlier claim of a listed one's
+ * name is then known (claim_is_from_list). */
+static bool has_to_wait(const struct informer *informer, int kind)
+{
+    return kind == KIND_POD && !informer->has_synced && is_wanted(informer, KIND_CLAIM) &&
+           !atomic_load(&informer->target.status[KIND_CLAIM].is_synced);
+}
+
 /* Drives the reflectors of the kinds that are watched. Returns when the next is due. */
 static uint64_t run_reflectors(struct informer *informer, uint64_t now_ns)
 {
@@ -135,7 +143,7 @@ static uint64_t run_reflectors(struct informer *informer, uint64_t now_ns)
         bool is_unwanted = !is_wanted(informer, kind);
         if (watched->is_started && is_unwanted)
             stop_kind(watched, now_ns);
-        watched->is_started = watched->is_started || !is_unwanted;
+        watched->is_started = watched->is_started || (!is_unwanted && !has_to_wait(informer, kind));
         uint64_t at_ns = watched->is_started ? reflector_run_step(&watched->run, now_ns) : next_ns;
         next_ns = at_ns < next_ns ? at_ns : next_ns;
     }

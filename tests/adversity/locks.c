@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support/scenario.h"
 
@@ -321,6 +322,84 @@ static void a_claim_that_the_watch_has_not_reported_is_not_locked(void)
 
 /* b has fenced a, which has been pending for long, and is about to lock the claim; in between, a is
  * bound again. */
+/* ---- claims that a list has brought ---- */
+
+/* A claim that is `age_s` seconds old, and was never locked. */
+static void put_aged_claim(const char *name, long long age_s)
+{
+    char created[32];
+    time_t at = time(NULL) - age_s;
+    struct tm utc;
+
+    (void)strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &utc));
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+            "\"%s\",\"creationTimestamp\":\"%s\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],"
+            "\"volumeName\":\"pv-%s\"},\"status\":{\"phase\":\"Bound\"}}",
+            name, created, name);
+}
+
+static void check_waits(const struct guard *guard)
+{
+    check(!bind_succeeds(guard, "b", "node-2"), "a may have locked an earlier claim");
+    check(guard_metric(guard, "claimguard_bind_conflicts_total ") == 0,
+          "nobody is known to have it");
+    check(api_count("PATCH", "/persistentvolumeclaims/data") == 0, "it is not locked");
+}
+
+/* a's Binding may be on its way: another claimguard has locked an earlier claim of that name for
+ * it, which was deleted and created again before this one started. */
+static void a_claim_from_a_list_is_not_locked_while_other_pods_name_it(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    put_aged_claim("data", 5);
+    guard_start(&guard, annotation);
+    check_waits(&guard);
+    api_remove("pods", "default", "a");
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 1, "a is gone");
+    check(bind_succeeds(&guard, "b", "node-2"), "no other pod names it");
+    guard_stop(&guard);
+}
+
+static void a_claim_of_hours_or_of_the_watch_is_locked_at_once(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    put_aged_claim("data", 2 * 3600);
+    guard_start(&guard, annotation);
+    check(bind_succeeds(&guard, "b", "node-2"), "no Binding is as old");
+    put_pod(&(struct test_pod){.name = "c", .claim = "later"});
+    put_pod(&(struct test_pod){.name = "d", .claim = "later"});
+    put_aged_claim("later", 0);
+    AWAIT(bind_succeeds(&guard, "c", "node-1"), "the watch would have brought an earlier one");
+    guard_stop(&guard);
+}
+
+/* Pods are not listed again, so one that is not known here may have locked an earlier claim. */
+static void a_new_claim_from_a_later_list_waits_for_its_time(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    put_claim("other");
+    guard_start(&guard, annotation);
+    api_remove("pods", "default", "a");
+    api_hold("persistentvolumeclaims");
+    put_aged_claim("data", 5);
+    api_compact();
+    api_cut("persistentvolumeclaims");
+    AWAIT(guard_metric(&guard,
+                       "claimguard_watch_restarts_total{resource=\"persistentvolumeclaims\","
+                       "reason=\"expired\"}") == 1 &&
+              guard_metric(&guard, claims_metric) == 2,
+          "it is listed");
+    api_release("persistentvolumeclaims");
+    check_waits(&guard);
+    guard_stop(&guard);
+}
+
 static void a_take_over_fails_when_the_holder_locks_again(void)
 {
     struct guard one, two;
@@ -538,6 +617,9 @@ int main(int argc, char **argv)
         SCENARIO(an_old_lock_on_the_next_claim_does_not_hide_the_former_one),
         SCENARIO(the_next_claim_has_the_mark_of_the_former_lock),
         SCENARIO(a_claim_that_the_watch_has_not_reported_is_not_locked),
+        SCENARIO(a_claim_from_a_list_is_not_locked_while_other_pods_name_it),
+        SCENARIO(a_claim_of_hours_or_of_the_watch_is_locked_at_once),
+        SCENARIO(a_new_claim_from_a_later_list_waits_for_its_time),
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),
         SCENARIO(a_start_changes_no_pod_that_is_being_bound),

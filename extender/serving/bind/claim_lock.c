@@ -4,6 +4,7 @@
 
 #include "cache/json/pull_fields.h"
 #include "cache/watch/apply.h"
+#include "config/base/text.h"
 #include "extender/serving/live/seen_locks.h"
 
 #define HOLDER    CLAIM_HOLDER_ANNOTATION
@@ -15,7 +16,7 @@
 
 /* What is read of a claim or a pod. Texts lie in the arena of the call. */
 struct remote {
-    struct slice kind, ns, name, uid, version, deletion, node, phase;
+    struct slice kind, ns, name, uid, version, created, deletion, node, phase;
     struct slice holder, locked_at, admitted, fenced;
     bool is_former; /* the lock is that of an earlier claim of this name */
 };
@@ -34,6 +35,7 @@ static bool read_remote(const struct object_reference *asked, struct slice body,
         PULL_FIELD("name", PULL_STRING, remote, name),
         PULL_FIELD("uid", PULL_STRING, remote, uid),
         PULL_FIELD("resourceVersion", PULL_STRING, remote, version),
+        PULL_FIELD("creationTimestamp", PULL_STRING, remote, created),
         PULL_FIELD("deletionTimestamp", PULL_STRING, remote, deletion),
         PULL_NESTED("annotations", annotations),
     };
@@ -368,6 +370,26 @@ static int lock_unknown(struct error *err, const struct claim_locks *locks, stru
                      SLICE_ARG(locks->call->request->pod.ns), SLICE_ARG(claim));
 }
 
+/* The next try comes after the scheduler's back-off. */
+static int lock_listed(struct error *err, const struct claim_locks *locks, struct slice claim)
+{
+    return error_set(err, ERROR_INVALID,
+                     "claim %.*s/%.*s is new here, and other pods name it: that none of them has "
+                     "locked an earlier claim of that name is known %d s after the claims were "
+                     "listed",
+                     SLICE_ARG(locks->call->request->pod.ns), SLICE_ARG(claim), LISTED_MS / 1000);
+}
+
+/* Whether a pod may have locked an earlier claim of that name without our knowledge. found: with
+ * the lock that counts. */
+static bool may_have_former(const struct locked_claim *locked, const struct remote *found)
+{
+    int64_t created_ms = time_parse(found->created);
+
+    return locked->is_from_list && found->holder.len == 0 && created_ms != 0 &&
+           now_ms() - created_ms < LISTED_AGED_MS;
+}
+
 /* What was decided was about another claim of that name: it had no owner, for example. */
 static int claim_replaced(struct error *err, struct claim_locks *locks, struct slice claim)
 {
@@ -398,6 +420,8 @@ static int lock_claim(struct claim_locks *locks, struct locked_claim *locked, st
             return lock_unknown(err, locks, claim);
         if (evaluate_locks(locks, claim, &found, err) < 0)
             return err->code;
+        if (may_have_former(locked, &found))
+            return lock_listed(err, locks, claim);
         bool was_ours = is_ours(locks, found.holder);
         struct slice body = lock_patch(locks, &found, was_ours);
         status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_CLAIM, claim, body, &patched);

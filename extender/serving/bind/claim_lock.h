@@ -39,7 +39,12 @@
  * server keeps a claim only for pods that are bound. The lock goes, too, and the pod uses the next
  * claim of that name. So the last lock of a claim that is gone counts for the next one
  * (seen_locks), and one that the watch has not reported yet is not locked: the watch reports
- * deletions in their order. A claimguard that has started since then does not know of it.
+ * deletions in their order. A claimguard that has started since then does not know of it, nor one
+ * that had to list the claims again. So for LISTED_MS after a list, a claim that it has brought as
+ * a new one is not locked for the first time while other pods name it: one of them may be the pod
+ * of such a lock. It is known, since pods are first listed after claims; after a later list, each
+ * such claim waits. A claim that is older than LISTED_AGED_MS, by its creationTimestamp, does not:
+ * clocks do not differ by as much.
  *
  * Threads: any; it blocks on the API server, until the deadline of the bind.
  */
@@ -52,6 +57,8 @@
 enum {
     LOCK_PATIENCE_MS = 5000, /* a lock of a pending pod is taken over after it was seen so long */
     LOCK_TRIES_MAX = 5,      /* for one claim, when other writers conflict */
+    LISTED_MS = BIND_MS + BINDING_DEAD_MS, /* until the Binding of a lock before a list is dead */
+    LISTED_AGED_MS = 60 * 60 * 1000,
 };
 
 /* A claim that one bind locks. */
@@ -59,8 +66,9 @@ struct locked_claim {
     struct slice name; /* first: they are sorted by it */
     struct slice uid;  /* of the claim that was decided about */
     struct slice version;
-    bool is_ahead; /* the watch has not reported it: what was locked before is not known */
-    bool is_kept;  /* for a Binding that was admitted: not to be released */
+    bool is_ahead;     /* the watch has not reported it: what was locked before is not known */
+    bool is_from_list; /* a list has brought it, and other pods name it: the same, for a while */
+    bool is_kept;      /* for a Binding that was admitted: not to be released */
 };
 
 struct claim_locks {

@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
 
 #define UID(n_) "6d1a0d3e-3f0b-4a39-8a5c-00000000000" #n_
@@ -135,6 +136,63 @@ Test(cluster_lists, a_list_that_starts_again_forgets_what_the_first_try_named)
     apply(KIND_POD, "b", UID(2), "12");
     end_list(KIND_POD, 20, NULL);
     cr_expect(!has_pod("a") && has_pod("b"));
+}
+
+/* 'n': no list that ended after since_ns has brought it; 'f': the first one, 'l': a later one. */
+static char from_list(const char *name, uint64_t since_ns)
+{
+    const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), slice_of(name));
+    bool is_first;
+
+    cr_assert_not_null(claim);
+    if (!claim_is_from_list(&cluster, claim, since_ns, &is_first))
+        return 'n';
+    return is_first ? 'f' : 'l';
+}
+
+Test(cluster_lists, tells_new_claims_of_a_list_from_those_of_the_watch)
+{
+    cluster_list_begin(&cluster, KIND_CLAIM, false, 1);
+    apply(KIND_CLAIM, "listed", UID(1), "1");
+    cr_expect_eq(from_list("listed", 100), 'l', "the list may not be the first one yet");
+    cluster_list_begin(&cluster, KIND_CLAIM, false, 2); /* again */
+    apply(KIND_CLAIM, "listed", UID(1), "1");
+    end_list(KIND_CLAIM, 5, NULL);
+    cluster_list_ended(&cluster, KIND_CLAIM, 50);
+    apply(KIND_CLAIM, "watched", UID(2), "6");
+    apply(KIND_CLAIM, "listed", UID(1), "7"); /* an event of it changes nothing */
+    cr_expect_eq(from_list("listed", 49), 'f');
+    cr_expect_eq(from_list("listed", 50), 'n', "that was long ago");
+    cr_expect_eq(from_list("watched", 0), 'n');
+
+    learn(KIND_CLAIM, "learned", UID(3), "8", 7);
+    cluster_list_begin(&cluster, KIND_CLAIM, false, 60);
+    apply(KIND_CLAIM, "listed", UID(1), "7");
+    apply(KIND_CLAIM, "watched", UID(4), "9"); /* the next claim of that name */
+    apply(KIND_CLAIM, "learned", UID(3), "8");
+    end_list(KIND_CLAIM, 9, NULL);
+    cluster_list_ended(&cluster, KIND_CLAIM, 70);
+    cr_expect_eq(from_list("listed", 0), 'n', "it was known before");
+    cr_expect_eq(from_list("watched", 0), 'l');
+    cr_expect_eq(from_list("learned", 0), 'l', "no watch has reported what was before it");
+}
+
+Test(cluster_lists, counts_the_pods_that_name_a_claim)
+{
+    struct object object = object_of(KIND_POD, "a", UID(1), "1");
+    const struct object_reference a = {KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1))};
+    struct error err = {0};
+
+    object.pod.node = SLICE("");
+    apply(KIND_CLAIM, "data", UID(3), "1");
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    cr_assert_eq(reservation_take(&cluster, &object.pod, NULL, false, 1, &err), 0);
+    const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("data"));
+    cr_expect(!claim_is_named_by_others(&cluster, claim, &a), "it, and its own reservation");
+    object.meta.name = SLICE("b");
+    object.meta.uid = SLICE(UID(2));
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    cr_expect(claim_is_named_by_others(&cluster, claim, &a));
 }
 
 Test(cluster_lists, a_list_of_another_history_counts_whatever_is_known)
