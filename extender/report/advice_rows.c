@@ -20,8 +20,8 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "and "
          "no other pod of the Deployment has it",
          "kubectl delete pod -n <ns> <name>",
-         "it stops that pod; the old ReplicaSet may create another one first: then take the next "
-         "advice",
+         "it stops that pod; the old ReplicaSet may create another one first: then only the "
+         "strategy Recreate helps",
          NULL, NULL},
     [ADVICE_DELETE_ENDED_POD] = {"delete-ended-pod",
                                  "the pod has ended, and names a claim that is being deleted, "

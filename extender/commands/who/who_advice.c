@@ -181,8 +181,9 @@ static void advise_copy(struct advice_list *advice, const struct who_claim *clai
     if (!who_pod_init(&asked, claim->inquiry, pod, claim->arena)) {
         advice->has_failed = true;
     } else if (asked.is_owner_known && asked.owner.name.len == 0) {
-        advice_list_add(advice, "pod %.*s/%.*s has no controller: if it is only a copy, delete it",
-                        POD_ARG(pod));
+        advice_list_add(
+            advice, "pod %.*s/%.*s has no controller: if it is only a copy, delete it, and no more",
+            POD_ARG(pod));
         advice_list_row(advice, ADVICE_DELETE_POD, &POD_WORDS(pod));
     }
 }
@@ -400,6 +401,8 @@ static void advise_keeping(struct advice_list *advice, const struct who_claim *c
                 "it is, for a new PersistentVolume");
     advice_list_row(advice, ADVICE_KEEP_VOLUME,
                     &(const struct advice_words){.name = claim->volume, .before = policy});
+    if (!stays)
+        advice_list_stay(advice);
 }
 
 /* Appends "shop/backup-1, shop/backup-2": pods that have ended, and keep the claim. How many. */

@@ -55,6 +55,9 @@ void advice_of_autoscaler(const struct scaling *scaling);
 /* Warns of what may undo that, besides what was found: Argo CD, Flux, autoscalers not known. */
 void advice_warn_of_undoing(const struct scaling *scaling, int64_t replicas);
 
+/* The last piece is for good: warns of what has made the controller, and makes it so again. */
+void advice_warn_of_manager(const struct scaling *scaling);
+
 /* Scales it, and says what that stops and destroys. */
 void advice_to_scale(const struct scaling *scaling);
 

@@ -116,8 +116,10 @@ static void advise_rollout(const struct scaling *scaling, const struct who_pod *
                     "ones; it ends this rollout, too",
                     source.len == 0 ? "" : ", in what ", SLICE_ARG(source),
                     source.len == 0 ? "" : " syncs,");
-    if (scaling_is_known(scaling) && source.len == 0)
-        advice_list_row(scaling->advice, ADVICE_RECREATE, &words);
+    if (!scaling_is_known(scaling) || source.len != 0)
+        return;
+    advice_list_row(scaling->advice, ADVICE_RECREATE, &words);
+    advice_warn_of_manager(scaling);
 }
 
 /* What lets the pods of one controller not need the claim at the same time. */
@@ -161,6 +163,7 @@ static void advise_fewer(const struct scaling *scaling)
                                  OWNER_ARG(owner)));
     advice_list_stay(scaling->advice);
     advice_warn_of_undoing(scaling, 1);
+    advice_warn_of_manager(scaling);
 }
 
 /* CG104 of a DaemonSet, whose pods run on different nodes. */
@@ -292,7 +295,9 @@ void advice_of_return(struct advice_list *advice, const struct who_claim *claim,
     struct scaling scaling;
 
     if (nominated != NULL && nominated != claim->asked)
-        advice_list_add(advice, "then pod %.*s/%.*s gets the claim: it is nominated to node %.*s",
+        advice_list_add(advice,
+                        "then pod %.*s/%.*s, which is nominated to node %.*s, gets the claim, and "
+                        "keeps it: ask again then",
                         POD_ARG(nominated), SLICE_ARG(pod_nominated_node(nominated)));
     if (nominated != NULL || waiter == NULL || claim->claim->is_deleting ||
         holder->owner.name.len == 0 || !scaling_find(&scaling, advice, claim, holder) ||
@@ -415,11 +420,15 @@ static void advise_attachment(struct advice_list *advice, const struct who_claim
 
     if (attachment->detach_error.len != 0) {
         advice_list_add(advice,
-                        "volume %.*s cannot be detached from node %.*s; driver %.*s tries again, "
-                        "and its controller's log has more: %.*s",
+                        "volume %.*s cannot be detached from node %.*s%s; driver %.*s tries again, "
+                        "and what the storage says has to be mended there: %.*s",
                         SLICE_ARG(claim->volume), SLICE_ARG(node),
+                        attachment->node_state == NODE_MISSING ? ", which does not exist any more"
+                                                               : "",
                         SLICE_ARG(resource_attribute(attachment->record, VOLUME_ATTACHMENT_DRIVER)),
                         SLICE_ARG(attachment->detach_error));
+        if (!attachment->is_out_of_service && attachment->node_state == NODE_UNREACHABLE)
+            advise_taint(advice, node);
         if (attachment->is_out_of_service)
             advise_untaint(advice, node);
         return;

@@ -99,6 +99,16 @@ static void warn_of_sync(const struct scaling *scaling)
                          SLICE_ARG(details->flux));
 }
 
+void advice_warn_of_manager(const struct scaling *scaling)
+{
+    struct slice manager = scaling->workload->details.manager;
+
+    if (manager.len != 0)
+        advice_list_warn(scaling->advice,
+                         "%.*s (app.kubernetes.io/managed-by) may undo it: change it there, too",
+                         SLICE_ARG(manager));
+}
+
 /* How far the controller can be scaled down, at most to the number, so that it stays there: a
  * HorizontalPodAutoscaler only leaves 0 alone. Negative: not at all. */
 static int64_t lasting_replicas(const struct scaling *scaling, int64_t replicas,

@@ -199,7 +199,7 @@ static bool may_be_attached(const struct why_pod *pod, const struct why_claim *c
 {
     return claim->volume != NULL
                ? volume_attachment(&pod->inquiry->cluster, claim->volume, false) != ATTACHMENT_NO
-               : claim->who.is_of_earlier || (claim->is_bound && !why_knows(pod, KIND_VOLUME));
+               : claim->is_bound && !why_knows(pod, KIND_VOLUME);
 }
 
 /* Adds what this pod's claims lack to what others do. */

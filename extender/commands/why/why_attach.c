@@ -75,8 +75,9 @@ static struct slice placing_text(struct why_pod *pod)
                                                SLICE_ARG(owner->kind), SLICE_ARG(owner->name));
 }
 
-static void help_sharing(struct why_pod *pod, struct slice node)
+static void help_sharing(struct why_pod *pod, const struct why_claim *claim, struct slice node)
 {
+    const struct pod *holder = claim->who.holders[0].pod;
     struct node_details details;
     const struct taint *taint =
         why_node_details(pod, node, &details) ? why_find_taint(pod, &details.taints) : NULL;
@@ -87,9 +88,9 @@ static void help_sharing(struct why_pod *pod, struct slice node)
     struct slice placing = placing_text(pod);
 
     why_help(pod,
-             "pods of one node can share the volume: %.*s on node %.*s (nodeSelector, "
-             "podAffinity%.*s); or use a ReadWriteMany volume",
-             SLICE_ARG(placing), SLICE_ARG(node), SLICE_ARG(more));
+             "pods of one node can share the volume: %.*s on node %.*s, where pod %.*s/%.*s has it "
+             "(nodeSelector, or podAffinity to that pod%.*s); or use a ReadWriteMany volume",
+             SLICE_ARG(placing), SLICE_ARG(node), POD_ARG(holder), SLICE_ARG(more));
 }
 
 static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, struct slice node)
@@ -97,7 +98,7 @@ static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, str
     if (find_elsewhere(pod, claim, node) != NULL)
         why_help(pod, "its volumes are on two nodes: what has them has to end, or to run on one");
     else if (can_share(pod, claim, node)) {
-        help_sharing(pod, node);
+        help_sharing(pod, claim, node);
         return;
     }
     why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
@@ -286,8 +287,10 @@ static const char *const trouble_helps[] = {
                      "sets, keeps others away",
     [TROUBLE_RIGHTS] = "give the driver's controller the rights that it lacks: the volume and "
                        "the pod are well",
-    [TROUBLE_GONE] = "trying again does not help: the message says what the storage does not find: "
-                     "the node, or the volume, whose data can be restored to a new one",
+    [TROUBLE_GONE] =
+        "trying again does not help: look for what the message names, the node or the "
+        "volume, in the storage (its account and region); the data of a volume that is "
+        "gone can be restored to a new one",
     [TROUBLE_ELSEWHERE] = "if no node of this cluster has it: detach it there by the means of the "
                           "storage, once nothing uses it",
     [TROUBLE_UNFIT] = "trying again does not help: run the pod on another kind of machine, or "

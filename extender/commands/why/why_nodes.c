@@ -60,8 +60,9 @@ static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, co
     else if (renamed != NULL)
         why_help(pod,
                  "node %.*s is there, and its label " HOSTNAME " is %.*s: the volume was made with "
-                 "the name. Make the volume again, with " HOSTNAME " in %.*s (the kubelet sets the "
-                 "label again, if you change it)",
+                 "the name. Make the volume again, with " HOSTNAME
+                 " in %.*s, and keep its data first "
+                 "(reclaim policy Retain); the kubelet undoes a change of the label",
                  SLICE_ARG(renamed->name), SLICE_ARG(label), SLICE_ARG(label));
     else if (!is_anywhere && name_a_node(what))
         why_help(pod,
@@ -69,12 +70,12 @@ static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, co
                  "does not have it; or restore the data to a new volume elsewhere",
                  SLICE_ARG(what));
     else if (!is_anywhere)
-        why_help(pod, "add a node with %.*s; or restore the data to a new volume elsewhere%s",
-                 SLICE_ARG(what),
+        why_help(pod, "%sadd a node with %.*s; or restore the data to a new volume elsewhere",
                  slice_has(what, SLICE("topology.cinder.csi.openstack.org/zone"))
-                     ? "; if Cinder's zones have other names than the servers', set the driver's "
-                       "ignore-volume-az, and make the volume again"
-                     : "");
+                     ? "if Cinder's zones have other names than the servers', set the driver's "
+                       "ignore-volume-az, and make the volume again; else "
+                     : "",
+                 SLICE_ARG(what));
 }
 
 /* Whether the scheduler's message says that there is no room; or there is none. */
@@ -172,7 +173,8 @@ static bool help_by_message(struct why_pod *pod, struct why_cause *cause, struct
     else if (slice_has(message, SLICE("topology spread constraints")) && !may_lack_room(pod))
         advice_list_add(&cause->helps,
                         "the pod's topologySpreadConstraints forbid the nodes that are left: "
-                        "whenUnsatisfiable: ScheduleAnyway, or a larger maxSkew");
+                        "whenUnsatisfiable: ScheduleAnyway, or a larger maxSkew, in its template; "
+                        "then delete the pod");
     else
         return false;
     return true;
@@ -222,23 +224,18 @@ static const struct pull_items *shown_terms(const struct why_pod *pod,
     return terms;
 }
 
-/* Whether the node lacks the label of the volume's first requirement, which is the driver's own,
- * and the driver, which sets it when it registers. */
-static bool lacks_label_of(const struct why_node *node, struct slice driver,
-                           const struct pull_items *terms)
+/* Whether the node lacks the label, which is the driver's own, and the driver, which sets it when
+ * it registers. */
+static bool lacks_label_of(const struct why_node *node, struct slice driver, struct slice key)
 {
     static const char *const of_kubernetes[] = {"kubernetes.io/",
                                                 "failure-domain.beta.kubernetes.io/"};
-    const struct node_term *first = terms->items;
-    const struct node_requirement *expressions = first->expressions.items;
     struct slice value;
 
-    if (first->expressions.count == 0)
-        return false;
     for (size_t i = 0; i < sizeof of_kubernetes / sizeof *of_kubernetes; i++)
-        if (slice_has(expressions->key, slice_of(of_kubernetes[i])))
+        if (slice_has(key, slice_of(of_kubernetes[i])))
             return false;
-    return !labels_find(node->labels, expressions->key, &value) && node->placed->knows_drivers &&
+    return key.len != 0 && !labels_find(node->labels, key, &value) && node->placed->knows_drivers &&
            placed_node_driver(node->placed, driver) == NULL;
 }
 
@@ -291,17 +288,15 @@ static bool has_node(const struct why_pod *pod, const bool *rejected)
     return false;
 }
 
-/* Whether nodes lack the label because they lack the driver: the help is that, then. */
-static bool help_by_driver(struct why_pod *pod, const struct why_claim *claim, const bool *rejected)
+/* Whether rejected nodes lack the label because they lack the driver: the help is that, then. */
+static bool help_by_driver(struct why_pod *pod, struct slice driver, struct slice key,
+                           const bool *rejected)
 {
-    struct slice driver = claim->volume == NULL ? SLICE("") : volume_driver(claim->volume);
-    const struct pull_items *terms = shown_terms(pod, claim);
-    bool is_asked = driver.len != 0 && pod->stage == WHY_SCHEDULING && terms->count != 0 &&
-                    !has_node(pod, rejected);
+    bool is_asked = driver.len != 0 && pod->stage == WHY_SCHEDULING && !has_node(pod, rejected);
     bool *lacking = is_asked ? why_flags(pod) : NULL;
 
     for (size_t n = 0; lacking != NULL && n < pod->node_count; n++)
-        lacking[n] = rejected[n] && lacks_label_of(&pod->nodes[n], driver, terms);
+        lacking[n] = rejected[n] && lacks_label_of(&pod->nodes[n], driver, key);
     if (lacking == NULL || why_count_nodes(pod, lacking, true) == 0)
         return false;
     struct slice names = why_node_names(pod, lacking, true);
@@ -310,6 +305,16 @@ static bool help_by_driver(struct why_pod *pod, const struct why_claim *claim, c
     why_help_driver(pod, driver, lacking);
     pod->lacks_driver = true;
     return true;
+}
+
+/* The label of the first requirement; empty: none. */
+static struct slice first_key(const struct pull_items *terms)
+{
+    const struct node_term *term = terms->items;
+
+    return terms->count == 0 || term->expressions.count == 0
+               ? SLICE("")
+               : ((const struct node_requirement *)term->expressions.items)->key;
 }
 
 void why_affinity(struct why_pod *pod, const struct why_claim *claim)
@@ -331,7 +336,8 @@ void why_affinity(struct why_pod *pod, const struct why_claim *claim)
                        SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
                        why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)))
         return;
-    if (!help_by_driver(pod, claim, rejected))
+    struct slice driver = claim->volume == NULL ? SLICE("") : volume_driver(claim->volume);
+    if (!help_by_driver(pod, driver, first_key(shown_terms(pod, claim)), rejected))
         help_by_nodes(pod, claim, claim->fits, terms);
 }
 
@@ -464,6 +470,16 @@ static struct slice topologies_text(const struct pull_items *topologies, struct 
     return ok ? text : (struct slice){NULL, 0};
 }
 
+/* The first label of allowedTopologies; empty: none. */
+static struct slice first_label(const struct pull_items *topologies)
+{
+    const struct topology *first = topologies->items;
+
+    return topologies->count == 0 || first->labels.count == 0
+               ? SLICE("")
+               : ((const struct topology_label *)first->labels.items)->key;
+}
+
 void why_topology(struct why_pod *pod, const struct why_claim *claim)
 {
     const struct object_reference reference = {
@@ -482,7 +498,9 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
     if (why_add_nodes(pod, WHY_NARROWS, rejected, reference,
                       "StorageClass %.*s of claim %.*s/%.*s makes volumes only where %.*s "
                       "(allowedTopologies)",
-                      SLICE_ARG(reference.name), CLAIM_ARG(claim), SLICE_ARG(where)))
+                      SLICE_ARG(reference.name), CLAIM_ARG(claim), SLICE_ARG(where)) &&
+        !help_by_driver(pod, volume_provisioner(&pod->inquiry->cluster, claim->who.claim, NULL),
+                        first_label(&claim->class_details.topologies), rejected))
         add_where(pod, where, why_count_nodes(pod, rejected, false) != 0);
 }
 

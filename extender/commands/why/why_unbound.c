@@ -311,8 +311,8 @@ void why_first_consumer(struct why_pod *pod, const struct why_claim *claim)
                  SLICE_ARG(scheduler));
     else if (owner->name.len != 0)
         why_help(pod,
-                 "take spec.nodeName out of the template of %.*s %.*s; a nodeSelector can name the "
-                 "node",
+                 "take spec.nodeName out of the template of %.*s %.*s, and delete the pod; a "
+                 "nodeSelector can name the node",
                  SLICE_ARG(owner->kind), SLICE_ARG(owner->name));
     else
         why_help(pod, "create the pod again without spec.nodeName; a nodeSelector can name the "

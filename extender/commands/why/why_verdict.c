@@ -87,8 +87,9 @@ void why_driver_mode(struct why_pod *pod)
     if (reference.kind == KIND_CSI_DRIVER &&
         cluster_find_resource(&pod->inquiry->cluster, KIND_CSI_DRIVER, reference.name) == NULL &&
         cluster_count_driver_nodes(&pod->inquiry->cluster, reference.name) != 0)
-        why_help(pod, "create the driver's CSIDriver, with volumeLifecycleModes: [Ephemeral]: the "
-                      "driver itself is on nodes");
+        why_help(pod,
+                 "create the driver's CSIDriver from its manifests, with volumeLifecycleModes: "
+                 "[Ephemeral]: the driver itself is on nodes");
     else
         why_help(pod,
                  "install the driver, with a CSIDriver whose volumeLifecycleModes have the mode, "
@@ -392,7 +393,9 @@ static void find_no_capacity(struct why_pod *pod)
                 "the scheduler finds no room for claim %.*s/%.*s, and this input has no "
                 "CSIStorageCapacity of driver %.*s",
                 CLAIM_ARG(&pod->claims[i]), SLICE_ARG(driver));
-        why_help(pod, "does the driver's controller publish them? If not, no node has room");
+        why_help(pod,
+                 "does the driver's controller publish them (--enable-capacity)? Its log says why "
+                 "not; storageCapacity: false in its CSIDriver does without");
         return;
     }
 }

@@ -108,7 +108,10 @@ void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
         const char *field, *help;
     } rows[] = {
         [MISFIT_CLASS] = {"storageClassName ", "create the claim again with that of the volume"},
-        [MISFIT_SIZE] = {"", "create a volume of that size, or the claim again with less"},
+        [MISFIT_SIZE] =
+            {"",
+             "create a volume of that size, with the claim in its claimRef, so that no smaller one "
+             "takes it; or the claim again with less"},
         [MISFIT_KEPT] = {"claimRef ", "remove it, or name another volume in a new claim"},
         [MISFIT_MODE] = {"volumeMode ", "both stay so, so create a volume, or the claim again"},
         [MISFIT_ACCESS] = {"", "add that to the volume's accessModes, if its storage can do it; "
@@ -222,6 +225,7 @@ void why_volume_missing(struct why_pod *pod, const struct why_claim *claim)
 void why_volume_deleting(struct why_pod *pod, const struct why_claim *claim)
 {
     bool is_late = pod->stage != WHY_RUNNING && who_is_attachable(&claim->who);
+    bool is_of_set = why_is_of_template(pod, claim);
     if (claim->volume_details->deletion_timestamp.len == 0)
         return;
     why_add(pod, is_late && pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_LATER,
@@ -231,6 +235,9 @@ void why_volume_deleting(struct why_pod *pod, const struct why_claim *claim)
             is_late ? ", and is attached to no node any more" : "");
     why_help_all(pod, who_deletion(&claim->who, pod->texts));
     why_help(pod,
-             "delete the claim, and create the PersistentVolume for its storage, and the claim "
-             "again: a deletion cannot be undone");
+             "%s%.*s%sdelete the claim, and create the PersistentVolume for its storage, and the "
+             "claim again: a deletion cannot be undone",
+             is_of_set ? "scale StatefulSet " : "",
+             SLICE_ARG(is_of_set ? pod->who.owner.name : SLICE("")),
+             is_of_set ? " to 0, which makes an empty claim else; then " : "");
 }
