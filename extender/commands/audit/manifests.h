@@ -37,6 +37,10 @@ struct manifests {
     struct source source;
     struct load_progress progress;
     struct slice exclude;                           /* patterns, joined by ','; set by the owner */
+    struct {
+        size_t file; /* in which something could not be read; 0: none */
+        bool is_template, is_manifest;
+    } broken;
     size_t excluded;                                /* files and folders */
     const char *root;                               /* the folder that is read, with all in it */
     struct comments comments;                       /* of the file that is read */
