@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "config/base/text.h"
-#include "extender/commands/audit/settings.h"
 
 /* A folder that is still to be read; or a file of a kustomization's folder. */
 struct manifest_folder {
@@ -245,7 +244,7 @@ static bool is_excluded(struct manifests *manifests, const char *path, bool is_f
     size_t root_bytes = strlen(manifests->root);
     const char *below = path + root_bytes + strspn(path + root_bytes, "/");
 
-    if (!is_foreign && (!is_read || !settings_exclude(manifests->exclude, below)))
+    if (!is_foreign && (!is_read || !settings_exclude(manifests->settings, manifests->prefix, below)))
         return false;
     manifests->excluded++;
     return true;
@@ -364,6 +363,9 @@ static int read_folders(struct manifests *manifests, const char *path, struct er
     int rc = add_path(manifests, &manifests->folders, path, false, err);
 
     manifests->root = path;
+    manifests->prefix = settings_prefix(manifests->settings, path, &manifests->report->arena);
+    if (manifests->prefix == NULL)
+        return error_no_memory(err);
     manifests->kustomizations = NULL;
     manifests->last = &manifests->kustomizations;
     manifests->aside = NULL;
