@@ -1,4 +1,5 @@
 /* Causes: a pod that has its node, and whose volumes do not come there. */
+#include "extender/commands/who/who_advice.h"
 #include "extender/commands/why/why_internal.h"
 
 /* ---- a pod on its node ---- */
@@ -50,7 +51,7 @@ static bool can_share(const struct why_pod *pod, const struct why_claim *claim, 
            node_is_usable(cluster_find_node(&pod->inquiry->cluster, node)) &&
            !holder->pod->is_terminating && holder->owner.name.len != 0 &&
            !slice_equal(holder->owner.kind, SLICE("Job")) &&
-           !slice_equal(holder->owner.name, pod->who.owner.name);
+           !owner_is_same(&holder->owner, &pod->who.owner);
 }
 
 static void help_sharing(struct why_pod *pod, struct slice node)
