@@ -175,36 +175,43 @@ enum misfit volume_misfit(const struct resource *volume, const struct claim *cla
                : compare(claim, &resource_shape_at(volume->shape)->key, is_named);
 }
 
-/* Whether the volume is nearer to the claim than the other one: what stops it comes later, or it is
- * larger, or its name is first. */
-static bool is_nearer(const struct resource *volume, enum misfit misfit,
-                      const struct resource *other, enum misfit of_other)
+/* What stops volumes of the shapes that are nearest to the claim: it comes later, or they are
+ * larger. MISFIT_NONE: there is no such shape. */
+static enum misfit nearest_misfit(const struct cluster *cluster, const struct claim *claim,
+                                  int64_t *capacity)
 {
-    if (other == NULL || misfit != of_other)
-        return other == NULL || misfit > of_other;
-    int64_t capacity = resource_shape_at(volume->shape)->key.capacity;
-    int64_t of_its = resource_shape_at(other->shape)->key.capacity;
-    char a[PROVISIONED_NAME_BYTES], b[PROVISIONED_NAME_BYTES];
-    return capacity != of_its
-               ? capacity > of_its
-               : slice_compare(resource_name(volume, a), resource_name(other, b)) < 0;
+    enum misfit nearest = MISFIT_NONE;
+
+    for (const struct resource_shape *shape = cluster->offers; shape != NULL;
+         shape = shape->next_offer) {
+        enum misfit misfit = compare(claim, &shape->key, false);
+        if (misfit <= MISFIT_KEPT || misfit < nearest ||
+            (misfit == nearest && shape->key.capacity <= *capacity))
+            continue;
+        nearest = misfit;
+        *capacity = shape->key.capacity;
+    }
+    return nearest;
 }
 
 const struct resource *volume_nearest(const struct cluster *cluster, const struct claim *claim,
                                       enum misfit *misfit)
 {
     const struct resource *nearest = NULL;
+    char a[PROVISIONED_NAME_BYTES], b[PROVISIONED_NAME_BYTES];
     struct table_walk walk = {.at = 0};
+    int64_t capacity = 0;
 
-    *misfit = MISFIT_NONE;
+    *misfit = nearest_misfit(cluster, claim, &capacity);
+    if (*misfit == MISFIT_NONE)
+        return NULL;
     for (const struct resource *volume;
-         (volume = cluster_next_resource(cluster, KIND_VOLUME, &walk)) != NULL;) {
-        enum misfit of_this = volume_misfit(volume, claim, false);
-        if (of_this <= MISFIT_KEPT || !is_nearer(volume, of_this, nearest, *misfit))
-            continue;
-        nearest = volume;
-        *misfit = of_this;
-    }
+         (volume = cluster_next_resource(cluster, KIND_VOLUME, &walk)) != NULL;)
+        if (resource_shape_at(volume->shape)->key.capacity == capacity &&
+            volume_misfit(volume, claim, false) == *misfit &&
+            (nearest == NULL ||
+             slice_compare(resource_name(volume, a), resource_name(nearest, b)) < 0))
+            nearest = volume;
     return nearest;
 }
 

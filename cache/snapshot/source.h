@@ -32,7 +32,6 @@ struct source_report {
     size_t bytes_read;  /* of the file being read */
     size_t bytes_total; /* its size; 0: not known */
     const char *path;   /* the file being read */
-    bool is_template;   /* after an error in YAML: the file has "{{" */
 };
 
 /* An object as it stands in a file, valid until the sink returns. */
@@ -68,6 +67,10 @@ struct source {
     /* As `sink`, for objects of claimguard's own kinds, which do not count; NULL: they are kinds
      * that are not stored. */
     int (*own_sink)(void *context, const struct own_object *object, struct error *err);
+
+    /* Receives the error of a YAML document that cannot be read; then reading goes on with the next
+     * one. Negative, with err set: stop. NULL: an error ends the reading. */
+    int (*broken)(void *context, struct error *err);
 
     bool wants_places; /* source_text_place finds more than the object's place in YAML */
 

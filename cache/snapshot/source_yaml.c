@@ -18,7 +18,10 @@ struct yaml_reading {
     bool is_list;       /* the document has items */
     struct place begin; /* of the item or the document */
     bool has_braces;    /* "{{" was read: of a template */
-    char last;          /* byte that was read */
+    char last;          /* byte that was read; 0: none */
+    size_t line;        /* of the file: the line feeds that were read */
+    bool has_read;      /* of the document that is being read */
+    bool has_directive; /* a line with '%': the document begins behind the next "---" */
 };
 
 static const char render_first[] =
@@ -32,29 +35,69 @@ static void note_braces(struct yaml_reading *yaml, struct slice bytes)
     yaml->last = bytes.ptr[bytes.len - 1];
 }
 
-/* libyaml's read handler. */
+/* Whether the line, of which at least four bytes are there unless the file ends, begins a document.
+ */
+static bool is_start_line(struct slice line)
+{
+    return line.len >= 3 && memcmp(line.ptr, "---", 3) == 0 &&
+           (line.len == 3 || memchr(" \t\r\n", line.ptr[3], 4) != NULL);
+}
+
+/* How many of the bytes are of the document that is being read, up to `size` of them. */
+static size_t count_bytes(struct yaml_reading *yaml, struct slice bytes, size_t size)
+{
+    size_t at = 0;
+
+    while (at < bytes.len && at < size) {
+        struct slice line = {bytes.ptr + at, bytes.len - at};
+        bool begins_line = at != 0 || yaml->last == '\n' || yaml->last == '\0';
+        if (begins_line && yaml->has_read && line.len < 4 && !yaml->reading->input->at_eof)
+            break;
+        if (begins_line && is_start_line(line)) {
+            if (yaml->has_read && !yaml->has_directive)
+                break;
+            yaml->has_directive = false;
+        }
+        yaml->has_directive |= begins_line && *line.ptr == '%';
+        const char *end = memchr(line.ptr, '\n', line.len);
+        at = end == NULL ? bytes.len : (size_t)(end + 1 - bytes.ptr);
+        yaml->has_read = true;
+    }
+    return at < size ? at : size;
+}
+
+/* libyaml's read handler: ends where another document begins, so that an error in one of them does
+ * not keep the others from being read. "---" at the begin of a line is nothing else. */
 static int read_bytes(void *data, unsigned char *buffer, size_t size, size_t *size_read)
 {
     struct yaml_reading *yaml = data;
     struct input *input = yaml->reading->input;
-    struct slice left = input_slice(input);
+    struct slice left;
 
-    if (left.len == 0) {
+    for (;;) {
+        left = input_slice(input);
+        if (left.len >= 4 || input->at_eof)
+            break;
         if (reading_fill(yaml->reading, yaml->err) < 0)
             return 0;
-        left = input_slice(input);
     }
-    *size_read = left.len < size ? left.len : size;
-    memcpy(buffer, left.ptr, *size_read);
-    note_braces(yaml, (struct slice){left.ptr, *size_read});
-    input->begin += *size_read; /* libyaml counts the lines */
+    *size_read = count_bytes(yaml, left, size);
+    if (*size_read == 0)
+        return 1;
+    if (buffer != NULL)
+        memcpy(buffer, left.ptr, *size_read);
+    left.len = *size_read;
+    note_braces(yaml, left);
+    for (const char *at = left.ptr, *end = at + left.len;
+         (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        yaml->line++;
+    input->begin += *size_read;
     return 1;
 }
 
 static int fail(const struct yaml_reading *yaml, struct place place, const char *problem,
                 struct error *err)
 {
-    yaml->reading->report->is_template = yaml->has_braces;
     return error_set(err, ERROR_INVALID, "%s:%zu:%zu: %s%s", yaml->reading->input->path, place.line,
                      place.column, problem, yaml->has_braces ? render_first : "");
 }
@@ -218,29 +261,63 @@ static int put_event(struct yaml_reading *yaml, const yaml_event_t *event, struc
     return is_start(event) ? 0 : end_value(yaml, err);
 }
 
-int source_read_yaml(struct reading *reading, struct error *err)
+/* The events of one document. */
+static int read_events(struct yaml_reading *yaml, struct error *err)
 {
-    struct yaml_reading yaml = {.reading = reading, .err = err};
     bool is_done = false;
     int rc = 0;
 
-    if (!yaml_parser_initialize(&yaml.parser))
-        return error_no_memory(err);
-    err->code = 0;
-    yaml_json_init(&yaml.writer, INPUT_OBJECT_BYTES_MAX);
-    yaml.writer.keeps_marks = reading->source->wants_places;
-    yaml_parser_set_input(&yaml.parser, read_bytes, &yaml);
     while (rc == 0 && !is_done) {
         yaml_event_t event;
-        if (!yaml_parser_parse(&yaml.parser, &event)) {
-            rc = parser_error(&yaml, err);
-            break;
-        }
+        if (!yaml_parser_parse(&yaml->parser, &event))
+            return parser_error(yaml, err);
         is_done = event.type == YAML_STREAM_END_EVENT;
-        rc = put_event(&yaml, &event, err);
+        rc = put_event(yaml, &event, err);
         yaml_event_delete(&event);
     }
-    yaml_parser_delete(&yaml.parser);
+    return rc;
+}
+
+/* What the parser has not read of the document. */
+static int skip_document(struct yaml_reading *yaml, struct error *err)
+{
+    size_t count;
+
+    do
+        if (!read_bytes(yaml, NULL, INPUT_WINDOW_BYTES, &count))
+            return err->code;
+    while (count != 0);
+    return 0;
+}
+
+static int read_document(struct yaml_reading *yaml, struct error *err)
+{
+    const struct source *source = yaml->reading->source;
+
+    if (!yaml_parser_initialize(&yaml->parser))
+        return error_no_memory(err);
+    err->code = 0;
+    yaml->has_read = yaml->has_directive = yaml->in_items = false;
+    yaml->depth = 0;
+    yaml->parser.mark.line = yaml->line;
+    yaml_parser_set_input(&yaml->parser, read_bytes, yaml);
+    int rc = read_events(yaml, err);
+    yaml_parser_delete(&yaml->parser);
+    if (rc == ERROR_INVALID && source->broken != NULL)
+        rc = source->broken(source->context, err);
+    return rc < 0 ? rc : skip_document(yaml, err);
+}
+
+int source_read_yaml(struct reading *reading, struct error *err)
+{
+    struct yaml_reading yaml = {.reading = reading, .err = err};
+    int rc;
+
+    yaml_json_init(&yaml.writer, INPUT_OBJECT_BYTES_MAX);
+    yaml.writer.keeps_marks = reading->source->wants_places;
+    do
+        rc = read_document(&yaml, err);
+    while (rc == 0 && input_slice(reading->input).len != 0);
     yaml_json_dispose(&yaml.writer);
     return rc;
 }

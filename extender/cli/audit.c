@@ -3,7 +3,7 @@
  * manifests of a repository. Reading shows its progress if stderr is a terminal. What was not read
  * is an error, after the findings in the rest.
  */
-#include <sys/stat.h>
+#include <string.h>
 
 #include "extender/cli/commands.h"
 #include "extender/commands/audit/audit_checks.h"
@@ -71,21 +71,19 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
 
 /* ---- settings ---- */
 
-/* That of a folder which is audited, or the given one; NULL in *out: there is none. */
+/* Those of what is audited, or the given ones; NULL in *out: there are none. */
 static int find_settings(struct audit *audit, const struct arguments *arguments, const char **out,
                          struct error *err)
 {
-    struct stat status;
+    const char *path;
 
     *out = arguments->settings;
     for (int i = 0; i < arguments->operand_count && arguments->settings == NULL; i++) {
-        const char *path =
-            arena_printf(&audit->report.arena, "%s/" SETTINGS_NAME, arguments->operands[i]).ptr;
+        if (settings_find(&path, arguments->operands[i], &audit->report.arena, err) < 0)
+            return err->code;
         if (path == NULL)
-            return error_no_memory(err);
-        if (lstat(path, &status) != 0)
             continue;
-        if (*out != NULL)
+        if (*out != NULL && strcmp(*out, path) != 0)
             return error_set(err, ERROR_INVALID, "%s and %s: say with --settings which one counts",
                              *out, path);
         *out = path;
@@ -133,7 +131,7 @@ static int read_files(struct audit *audit, const struct arguments *arguments, st
     int rc = 0;
 
     manifests_init(&audit->manifests, &audit->inventory, &audit->report);
-    audit->manifests.exclude = audit->settings.exclude;
+    audit->manifests.settings = &audit->settings;
     if (arguments->snapshot != NULL)
         rc = manifests_read(&audit->manifests, arguments->snapshot, err);
     for (int i = 0; i < arguments->operand_count && rc == 0; i++)

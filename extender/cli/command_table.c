@@ -139,7 +139,7 @@ static const struct flag audit_flags[] = {
     {"write-baseline", '\0', FLAG_TEXT, AT(write_baseline), "FILE", VALUES_FILES,
      "write the findings to this file, as the baseline of later calls"},
     {"settings", '\0', FLAG_TEXT, AT(settings), "FILE", VALUES_FILES,
-     "settings of the repository (without it: .claimguard-audit.yaml in the folder)"},
+     "settings of the repository (without it: .claimguard-audit.yaml in the folder or above)"},
     {"schedulers", '\0', FLAG_TEXT, AT(schedulers), "NAME,...", NULL,
      "other schedulers that call claimguard, for CG401"},
     {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", VALUES_AUDIT_RULES,

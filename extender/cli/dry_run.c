@@ -341,6 +341,17 @@ static void show_notes(struct dry_run *run)
     show_orphans(run);
 }
 
+/* Prints what verdicts would have read, and could not. */
+static void show_gaps(struct dry_run *run)
+{
+    struct gaps gaps = {.arena = &run->texts};
+
+    inquiry_add_object_gaps(&run->inquiry, &gaps);
+    for (size_t i = 0; i < gaps.count; i++)
+        (void)fprintf(stderr, "claimguard: %s: not known: %.*s\n", run->snapshot,
+                      SLICE_ARG(gaps.items[i].text));
+}
+
 /* What places.h reads. */
 static bool keeps(void *context, const struct object *object)
 {
@@ -366,6 +377,7 @@ static int run_all(struct dry_run *run, const struct arguments *arguments, struc
         render_discard(run->render);
         return rc;
     }
+    show_gaps(run);
     return command_printed(render_finish(run->render), err);
 }
 

@@ -59,17 +59,6 @@ bool audit_names_host(struct slice selector)
 
 /* ---- claims ---- */
 
-struct claim_record *audit_claim_of(const struct audit_check *check, struct slice ns,
-                                    const struct volume_use *use)
-{
-    struct claim_record *claim;
-
-    if (use->is_inline || use->name.len == 0)
-        return NULL;
-    claim = inventory_find(check->inventory, KIND_CLAIM, ns, use->name);
-    return claim == NULL || claim->is_ambiguous || claim->stored == NULL ? NULL : claim;
-}
-
 const struct resource *audit_volume_of(const struct audit_check *check,
                                        const struct claim_record *claim)
 {
@@ -79,22 +68,6 @@ const struct resource *audit_volume_of(const struct audit_check *check,
     return volume == NULL || resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0
                ? volume
                : volume_of(check->cluster, claim->stored);
-}
-
-struct slice audit_driver_of(const struct audit_check *check, const struct claim_record *claim)
-{
-    const struct resource *volume = audit_volume_of(check, claim);
-
-    return volume != NULL ? volume_driver(volume) : volume_driver_of(check->cluster, claim->stored);
-}
-
-enum attachment audit_attachment(const struct audit_check *check, const struct claim_record *claim)
-{
-    const struct resource *volume = audit_volume_of(check, claim);
-    bool knows_drivers = inventory_is_complete(check->inventory, KIND_CSI_DRIVER);
-
-    return volume != NULL ? volume_attachment(check->cluster, volume, knows_drivers)
-                          : volume_attachment_of(check->cluster, claim->stored, knows_drivers);
 }
 
 bool audit_is_for_one_node(const struct audit_check *check, const struct claim_record *claim)
@@ -158,7 +131,7 @@ void audit_check_placement(struct audit_check *check, const struct pod_record *p
     const struct claim_record *claim = NULL;
 
     for (uint32_t i = 0; i < spec->use_count && claim == NULL; i++) {
-        claim = audit_claim_of(check, record->ns, &spec->uses[i]);
+        claim = audit_claim_of(check, record, &spec->uses[i]);
         if (claim != NULL && !audit_is_for_one_pod(claim))
             claim = NULL;
     }
@@ -294,6 +267,13 @@ static void put_gaps(const struct audit_check *check)
         gaps_add(gaps, rules_of_clusters,
                  "the input is not a cluster: what only pods, nodes or the absence of an "
                  "object show was not checked (CG101, CG105 of pods, CG201, CG203, CG301, CG402)");
+    if (check->differing != 0)
+        gaps_add(gaps, 0,
+                 "the input has different objects of one name, and none is nearest to the manifest "
+                 "that names it (%zu: %.*s%s), so it is not known which one counts: audit their "
+                 "folders one by one",
+                 check->differing, SLICE_ARG(check->differing_names),
+                 check->differing > CLAIMS_NAMED_MAX ? ", ..." : "");
     if (check->unknown_claims != 0)
         gaps_add(gaps, 0,
                  "the input lacks claims that templates name (%zu: %.*s%s), so their "

@@ -31,6 +31,8 @@ struct audit_check {
     struct audit_report *report;
     size_t unknown_claims;      /* names of claims that the input lacks */
     struct slice unknown_names; /* some of them, for people */
+    size_t differing;           /* objects of one name that differ, where none is nearest */
+    struct slice differing_names;
     size_t unknown_volumes;     /* uses of claims whose volumes the input lacks */
     size_t unknown_attachment;  /* findings that depend on whether a volume is attached */
     bool has_inline;            /* a driver of an inline volume was to be found */
@@ -46,20 +48,27 @@ void audit_check_pods(struct audit_check *check);
 
 /* ---- claims ---- */
 
-/* The claim that a volume names, in that namespace; NULL: it is not in the input, or the input has
- * it twice with different access modes. */
-struct claim_record *audit_claim_of(const struct audit_check *check, struct slice ns,
+/* Files of one repository may have different objects of one name. Of these, those count that are
+ * nearest to what names them: in its file, else in the deepest folder that both are in. If these
+ * differ, it is not known which one counts, and a gap says so. audit_nearest.c */
+
+/* The claim that a volume of the object names; NULL: it is not known, or not in the input. */
+struct claim_record *audit_claim_of(struct audit_check *check, const struct record *record,
                                     const struct volume_use *use);
+
+/* Whether an inline volume's driver, which is in the input, supports none. */
+bool audit_refuses_inline(const struct record *record, const struct driver_record *driver);
 
 /* The PersistentVolume that the claim is bound to; NULL: none, or it is not in the input. */
 const struct resource *audit_volume_of(const struct audit_check *check,
                                        const struct claim_record *claim);
 
-/* The CSI driver of its volume, or the provisioner of an unbound claim; empty: not known. */
-struct slice audit_driver_of(const struct audit_check *check, const struct claim_record *claim);
+/* The CSI driver of its volume, or the provisioner of an unbound claim; empty: not known. Without
+ * a storageClassName, that of the default StorageClass, which the API server gives the claim. */
+struct slice audit_driver_of(struct audit_check *check, const struct claim_record *claim);
 
 /* Whether the claim's volume is attached to a node before it is mounted. */
-enum attachment audit_attachment(const struct audit_check *check, const struct claim_record *claim);
+enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim);
 
 /* Whether the claim belongs to one pod. */
 static inline bool audit_is_for_one_pod(const struct claim_record *claim)

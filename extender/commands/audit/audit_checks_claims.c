@@ -96,11 +96,10 @@ static void report_node_claim(struct audit_check *check, const struct claim_reco
         [ATTACHMENT_NO] = "; its volume is not attached, so all of them may write to it",
         [ATTACHMENT_YES] = ", and its volume is attached to one node only",
     };
-    enum attachment attachment = audit_attachment(check, claim);
-    bool is_error = attachment == ATTACHMENT_YES && holders->staying > 1;
-
     if (holders->nodes < 2)
         return;
+    enum attachment attachment = audit_attachment(check, claim);
+    bool is_error = attachment == ATTACHMENT_YES && holders->staying > 1;
     struct slice names = name_holders(check->report, holders);
     bool is_added =
         audit_report_add(check->report, RULE_NODE_CLAIM_NODES, is_error ? LEVEL_ERROR : LEVEL_NOTE,
@@ -110,12 +109,21 @@ static void report_node_claim(struct audit_check *check, const struct claim_reco
     check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 
+/* Whether another file has the claim with other access modes: it is not known which the pods have. */
+static bool differs(const struct record *claim)
+{
+    for (const struct record *at = claim->same; at != NULL; at = at->same)
+        if (((const struct claim_record *)at)->modes != ((const struct claim_record *)claim)->modes)
+            return true;
+    return false;
+}
+
 static void check_holders(struct audit_check *check, const struct claim_record *claim)
 {
     const struct record *record = &claim->record;
     struct holders holders;
 
-    if (claim->is_ambiguous || claim->stored->refs < 2 ||
+    if (claim->stored->refs < 2 || differs(record) ||
         inventory_find(check->inventory, KIND_CLAIM, record->ns, record->name) != record)
         return; /* or another file has the claim, too */
     if (!find_holders(claim->stored, &holders)) {

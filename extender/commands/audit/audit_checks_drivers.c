@@ -22,10 +22,9 @@ struct drivers {
 static void check_inline(struct audit_check *check, const struct pod_record *pod,
                          const struct volume_use *use)
 {
-    const struct resource *driver =
-        cluster_find_resource(check->cluster, KIND_CSI_DRIVER, use->name);
-    struct slice modes =
-        driver == NULL ? SLICE("") : resource_attribute(driver, CSI_DRIVER_LIFECYCLE_MODES);
+    const struct driver_record *driver =
+        inventory_find(check->inventory, KIND_CSI_DRIVER, SLICE(""), use->name);
+    struct slice modes = driver == NULL ? SLICE("") : driver->modes;
     struct audit_place place = audit_place(&pod->record, use->line, use->column, use->name);
 
     check->has_inline = true;
@@ -35,7 +34,7 @@ static void check_inline(struct audit_check *check, const struct pod_record *pod
                              "there is no CSIDriver object of driver %.*s, so the kubelet refuses "
                              "its inline volume",
                              SLICE_ARG(use->name));
-    } else if (!words_have(modes, SLICE("Ephemeral"))) {
+    } else if (audit_refuses_inline(&pod->record, driver)) {
         audit_report_add(check->report, RULE_NOT_EPHEMERAL, LEVEL_ERROR, place,
                          "CSI driver %.*s does not support inline volumes (it supports %.*s)",
                          SLICE_ARG(use->name),
@@ -164,7 +163,7 @@ static struct slice driver_of(struct audit_check *check, const struct pod_record
 
     if (use->is_inline)
         return use->name;
-    claim = audit_claim_of(check, pod->record.ns, use);
+    claim = audit_claim_of(check, &pod->record, use);
     if (claim == NULL)
         return SLICE("");
     const struct resource *volume = audit_volume_of(check, claim);

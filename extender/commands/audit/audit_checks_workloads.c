@@ -54,9 +54,10 @@ static void check_rollout(struct audit_check *check, const struct template_claim
                          numbers, SLICE_ARG(of->name), of->one_pod);
         return;
     }
+    if (!audit_is_for_one_node(check, of->claim) || is_pinned(&workload->pod.spec))
+        return;
     enum attachment attachment = audit_attachment(check, of->claim);
-    if (!audit_is_for_one_node(check, of->claim) || attachment == ATTACHMENT_NO ||
-        is_pinned(&workload->pod.spec))
+    if (attachment == ATTACHMENT_NO)
         return;
     bool is_added = audit_report_add(
         report, RULE_NODE_CLAIM_ROLLOUT, attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE,
@@ -210,7 +211,9 @@ static void note_unknown(struct audit_check *check, const struct record *record,
 {
     struct audit_report *report = check->report;
 
-    if (use->is_inline || use->name.len == 0 || check->unknown_claims++ >= CLAIMS_NAMED_MAX)
+    if (use->is_inline || use->name.len == 0 ||
+        inventory_find(check->inventory, KIND_CLAIM, record->ns, use->name) != NULL ||
+        check->unknown_claims++ >= CLAIMS_NAMED_MAX)
         return;
     audit_list(report, &check->unknown_names, audit_name(report, record->ns, use->name));
 }
@@ -226,7 +229,7 @@ static void check_template(struct audit_check *check, const struct workload *wor
             .workload = workload,
             .kind = (enum kind)record->kind,
             .name = use->name,
-            .claim = audit_claim_of(check, record->ns, use),
+            .claim = audit_claim_of(check, record, use),
             .place = audit_place(record, use->line, use->column, use->name),
             .level = LEVEL_ERROR,
         };
@@ -253,7 +256,7 @@ static void check_autoscaler(struct audit_check *check, const struct workload *a
         return;
     for (uint32_t i = 0; i < target->pod.spec.use_count; i++) {
         const struct volume_use *use = &target->pod.spec.uses[i];
-        const struct claim_record *claim = audit_claim_of(check, target->pod.record.ns, use);
+        const struct claim_record *claim = audit_claim_of(check, &target->pod.record, use);
         enum level level = LEVEL_ERROR;
         const char *reason =
             claim == NULL ? NULL : audit_one_pod_reason(check, &target->pod.spec, claim, &level);

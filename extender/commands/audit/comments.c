@@ -22,11 +22,12 @@ static bool is_separator(const char *line)
 }
 
 /* Where the comment of the line begins; its end: there is none. A quote begins a text only before a
- * value. */
-static const char *find_comment(const char *line)
+ * value. *has_braces: "{{" stands before it, outside of quotes. */
+static const char *find_comment(const char *line, bool *has_braces)
 {
     char quote = '\0';
 
+    *has_braces = false;
     for (const char *at = line; *at != '\0'; at++) {
         bool begins = at == line || strchr(" \t[{,:", at[-1]) != NULL;
         bool is_escape = quote == '"' ? *at == '\\' && at[1] != '\0'
@@ -37,6 +38,8 @@ static const char *find_comment(const char *line)
             quote = *at == quote ? '\0' : quote;
         else if (begins && (*at == '"' || *at == '\''))
             quote = *at;
+        else if (at[0] == '{' && at[1] == '{')
+            *has_braces = true;
         else if (*at == '#' && (at == line || strchr(" \t", at[-1]) != NULL))
             return at;
     }
@@ -47,7 +50,7 @@ static const char *find_comment(const char *line)
 static const char *find_mark(const char *line)
 {
     static const char mark[] = "claimguard:ignore";
-    const char *comment = find_comment(line);
+    const char *comment = find_comment(line, &(bool){false});
 
     if (*comment == '\0')
         return NULL;
@@ -70,9 +73,9 @@ static size_t column_of(const char *line)
 }
 
 /* Whether the value of the line is a text in the lines below: "key: |", "- >-", "key: |2". */
-static bool begins_block(const char *line)
+static bool begins_block(const char *line, bool *has_braces)
 {
-    size_t end = (size_t)(find_comment(line) - line);
+    size_t end = (size_t)(find_comment(line, has_braces) - line);
 
     while (end != 0 && strchr(" \t\r\n", line[end - 1]) != NULL)
         end--;
@@ -84,11 +87,12 @@ static bool begins_block(const char *line)
 /* Whether the line is of a text that began above. */
 static bool is_of_block(struct comments_reading *reading, const char *line)
 {
-    bool is_empty = line[strspn(line, " \t\r\n")] == '\0';
+    bool is_empty = line[strspn(line, " \t\r\n")] == '\0', has_braces = false;
 
     if (reading->block != 0 && (is_empty || strspn(line, " ") + 1 > reading->block))
         return true;
-    reading->block = begins_block(line) ? column_of(line) + 1 : 0;
+    reading->block = begins_block(line, &has_braces) ? column_of(line) + 1 : 0;
+    reading->out->has_braces |= has_braces;
     return false;
 }
 
@@ -154,7 +158,7 @@ int comments_read(struct comments *out, const char *path, struct arena *arena, s
     bool begins_line = true;
     int rc = 0;
 
-    *out = (struct comments){NULL, 0};
+    *out = (struct comments){.count = 0};
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
         slice_ends_with(slice_of(path), SLICE(".json")))
         return 0;

@@ -1,5 +1,6 @@
 /*
- * comments: what "# claimguard:ignore CG103 reason" in a YAML file says, and of which line. That is
+ * comments: what a YAML file says outside of its texts: whether it has braces of a template, and
+ * what "# claimguard:ignore CG103 reason" in a YAML file says, and of which line. That is
  * its own line; or, if it stands alone, the next line of its document, else the last one before.
  *
  *     struct comments comments;
@@ -23,6 +24,7 @@ struct comment {
 struct comments {
     struct comment *items;
     size_t count;
+    bool has_braces; /* "{{" stands where no text is: the file is a template */
 };
 
 /* A file that cannot be read, is JSON, or is standard input ("-"), has none.

@@ -91,6 +91,11 @@ void *inventory_add_name(struct taking *taking, struct record *record)
     struct record_key key = {taking->kind, record->ns, record->name, fallback_ns(inventory)};
     void *found = find(inventory, &key);
 
+    if (found != NULL && ((struct record *)found)->twins < TWINS_MAX) {
+        ((struct record *)found)->twins++;
+        record->same = ((struct record *)found)->same;
+        ((struct record *)found)->same = record;
+    }
     if (found != NULL)
         return found;
     record->table.hash = hash_of(&key);
@@ -151,7 +156,14 @@ static bool is_stored(const struct cluster *cluster, const struct object *object
     }
 }
 
-/* Of an object that two files have, the first one counts; but of a pod, the last one. */
+struct slice inventory_stored_name(struct inventory *inventory, struct slice name, uint32_t twin)
+{
+    return twin == 0 ? name
+                     : arena_printf(&inventory->scratch, "%.*s\n%u", SLICE_ARG(name), twin);
+}
+
+/* Of an object that two files have, the cluster has the first one; but of a pod, the last one; and
+ * of claims, all. */
 static int store(struct taking *taking, struct error *err)
 {
     struct cluster *cluster = taking->inventory->cluster;
@@ -163,6 +175,9 @@ static int store(struct taking *taking, struct error *err)
         return 0;
     if (kind_is_namespaced(taking->kind))
         object->meta.ns = full_ns(taking);
+    object->meta.name = inventory_stored_name(taking->inventory, object->meta.name, taking->twin);
+    if (object->meta.name.ptr == NULL)
+        return error_no_memory(err);
     return is_stored(cluster, object) ? 0 : cluster_apply(cluster, object, err);
 }
 
@@ -179,8 +194,22 @@ static const char *path_of(const struct source_text *object)
     return object->path == NULL ? object->type->kind : object->path;
 }
 
+/* Whether the value that cannot be read is a text with "{{". */
+static bool has_braces(const struct pull *json)
+{
+    const char *at = json->at, *end = at;
+
+    if (at == json->end || *at != '"')
+        return false;
+    do
+        end++;
+    while (end != json->end && *end != '"');
+    return slice_has((struct slice){at, (size_t)(end - at)}, SLICE("{{"));
+}
+
 static int refuse_template(const struct taking *taking, struct error *err)
 {
+    taking->inventory->is_template = true;
     struct place place = source_text_place(taking->object, taking->reading.record.name);
 
     return error_set(err, ERROR_INVALID,
@@ -201,12 +230,14 @@ int inventory_take(struct inventory *inventory, const struct source_text *object
         inventory->binds_are_admitted |= admits_bindings(object, taking.kind);
         return 0;
     }
+    inventory->is_template = false;
     arena_reset(&inventory->scratch);
     if (object->is_made || object->path == NULL)
         pull_init(&json, object->text);
     else
         pull_init_checked(&json, object->text); /* source.h has read it to its end */
     if (!reading_read(&json, taking.kind, &inventory->scratch, &taking.reading)) {
+        inventory->is_template = has_braces(&json);
         if (object->is_made)
             json.at = json.start; /* text made from YAML: name the object's place */
         return pull_fail(&json, path_of(object), object->place, err);
@@ -252,7 +283,11 @@ void inventory_link(struct inventory *inventory)
 {
     inventory->is_cluster |= inventory->is_listed[KIND_POD];
     scale_targets(inventory);
-    for (struct record *at = inventory->first[KIND_CLAIM]; at != NULL; at = at->next)
-        ((struct claim_record *)at)->stored = cluster_find_claim(
-            inventory->cluster, at->ns.len == 0 ? fallback_ns(inventory) : at->ns, at->name);
+    for (struct record *at = inventory->first[KIND_CLAIM]; at != NULL; at = at->next) {
+        struct claim_record *claim = (struct claim_record *)at;
+        arena_reset(&inventory->scratch);
+        struct slice name = inventory_stored_name(inventory, at->name, claim->twin);
+        claim->stored = cluster_find_claim(
+            inventory->cluster, at->ns.len == 0 ? fallback_ns(inventory) : at->ns, name);
+    }
 }

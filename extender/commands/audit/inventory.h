@@ -32,15 +32,20 @@ struct spot {
     uint32_t line, column;
 };
 
+enum { TWINS_MAX = 1000 };
+
 /* What all records begin with. */
 struct record {
     struct table_record table; /* of its kind, namespace and name */
     uint8_t kind;              /* enum kind */
+    bool is_noted;             /* of the first of its name: a gap names it */
+    uint16_t twins;            /* of the first of its name: how many others are in `same` */
     struct slice ns;           /* as in the object: empty if it says none */
     struct slice name;
     struct spot spot;
     const char *ignore;  /* comments, and the annotation claimguard.io/audit-ignore; NULL: none */
     struct record *next; /* of its kind */
+    struct record *same; /* another object of its kind and name, up to TWINS_MAX of them */
 };
 
 /* A volume of a pod or a template that is a claim, or an inline CSI volume. */
@@ -93,10 +98,23 @@ struct workload {
 struct claim_record {
     struct record record;
     uint8_t modes;                         /* enum access_mode */
-    bool is_ambiguous;                     /* the input has it twice, with different modes */
+    bool names_class;                      /* a StorageClass, or "": none at all */
+    uint32_t twin;                         /* the cluster has it as NAME\nTWIN; 0: as NAME */
     uint32_t class_line, class_column;     /* of its VolumeAttributesClass */
     const struct claim *stored;            /* in the cluster: once the inventory is linked */
     const struct workload *first_template; /* that names it and has pods */
+};
+
+struct class_record {
+    struct record record;
+    struct slice provisioner, created;
+    bool is_default;
+};
+
+struct driver_record {
+    struct record record;
+    struct slice modes; /* volumeLifecycleModes, joined by ',' */
+    bool attaches;
 };
 
 struct node_record {
@@ -119,7 +137,9 @@ struct inventory {
     struct table table;
     struct record *first[KIND_NAMED_COUNT], *last[KIND_NAMED_COUNT]; /* in the input's order */
     size_t counts[KIND_NAMED_COUNT]; /* objects, also those without a record */
+    bool is_template;                /* what could not be read has "{{" where the problem is */
     const char *last_path;           /* most objects have the file of the one before */
+    uint32_t twins;                  /* claims with such a name */
     struct names texts;              /* many objects have the same namespace, node, ... */
     struct names classes;            /* VolumeAttributesClasses that a claim or a volume names */
     size_t
@@ -144,7 +164,7 @@ void inventory_forget(struct inventory *inventory, enum kind kind);
 /* Connects the records, after the last object. */
 void inventory_link(struct inventory *inventory);
 
-/* The record of that kind (struct workload, ...) and name; NULL: there is none. An empty namespace
+/* The first record of that kind (struct workload, ...) and name; NULL: there is none. An empty namespace
  * is the inventory's. */
 void *inventory_find(const struct inventory *inventory, enum kind kind, struct slice ns,
                      struct slice name);

@@ -167,7 +167,7 @@ static void put_spec(struct taking *taking, size_t use_count)
     put_uses(taking, use_count);
 }
 
-/* Files of different moments may have the same pod: the last one counts. */
+/* Snapshots of different moments may have the same pod: the last one counts. */
 static void replace_pod(struct taking *taking, struct pod_record *pod)
 {
     struct pod_record *before = inventory_add_name(taking, &pod->record);
@@ -190,7 +190,7 @@ static void take_pod(struct taking *taking)
         return;
     put_spec(taking, use_count);
     struct pod_record *pod = new_record(taking, sizeof *pod, POD_TEXTS);
-    if (pod != NULL)
+    if (pod != NULL && !pod->is_manifest)
         replace_pod(taking, pod);
 }
 
@@ -225,13 +225,40 @@ static void take_claim(struct taking *taking)
     name_class(taking, object->current_class);
     name_class(taking, object->target_class);
     claim->modes = (uint8_t)object->access_modes;
+    claim->names_class |= taking->reading.beta_class.ptr != NULL;
     put_place(taking, object->volume_attributes_class, &claim->class_line, &claim->class_column);
     claim = new_record(taking, sizeof *claim, RECORD_TEXTS);
     if (claim == NULL)
         return;
-    struct claim_record *same = inventory_add_name(taking, &claim->record);
-    if (same != NULL && same->modes != claim->modes)
-        same->is_ambiguous = true;
+    if (inventory_add_name(taking, &claim->record) != NULL)
+        taking->twin = claim->twin = ++taking->inventory->twins;
+}
+
+static void take_class(struct taking *taking)
+{
+    const struct resource_object *object = &taking->reading.stored.resource;
+    struct class_record *class = &taking->reading.class;
+
+    class->is_default = slice_equal(taking->reading.is_default, SLICE("true"));
+    class = new_record(taking, sizeof *class, RECORD_TEXTS);
+    if (class == NULL)
+        return;
+    class->provisioner = copy(taking, object->attributes[STORAGE_CLASS_PROVISIONER]);
+    class->created = copy(taking, taking->reading.created);
+    (void)inventory_add_name(taking, &class->record);
+}
+
+static void take_driver(struct taking *taking)
+{
+    const struct resource_object *object = &taking->reading.stored.resource;
+    struct driver_record *driver = &taking->reading.driver;
+
+    driver->attaches = (object->number & CSI_DRIVER_DOES_NOT_ATTACH) == 0;
+    driver = new_record(taking, sizeof *driver, RECORD_TEXTS);
+    if (driver == NULL)
+        return;
+    driver->modes = copy(taking, object->attributes[CSI_DRIVER_LIFECYCLE_MODES]);
+    (void)inventory_add_name(taking, &driver->record);
 }
 
 /* Of an object that no rule needs more of. */
@@ -269,8 +296,8 @@ void inventory_record(struct taking *taking)
     case KIND_VOLUME: take_volume(taking); break;
     case KIND_NODE: take_node(taking); break;
     case KIND_VOLUME_ATTRIBUTES_CLASS: take_plain(taking); break;
-    case KIND_STORAGE_CLASS:
-    case KIND_CSI_DRIVER:
+    case KIND_STORAGE_CLASS: take_class(taking); break;
+    case KIND_CSI_DRIVER: take_driver(taking); break;
     case KIND_CSI_NODE: break; /* no finding is about them */
     default: take_workload(taking);
     }

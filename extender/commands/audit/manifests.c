@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "config/base/text.h"
-#include "extender/commands/audit/settings.h"
 
 /* A folder that is still to be read; or a file of a kustomization's folder. */
 struct manifest_folder {
@@ -111,9 +110,55 @@ static int take(void *context, const struct source_text *text, const struct obje
         count_other(manifests, text->type);
     if (used != ERROR_INVALID && used != ERROR_TOO_BIG)
         return used;
-    note(manifests, err, slice_has(text->text, SLICE("{{")));
+    note(manifests, err, manifests->rendering == NULL && manifests->inventory->is_template);
     *err = (struct error){0};
     return 1; /* it is none of another kind */
+}
+
+/* Whether the text of the file has the word, whose beginning is nowhere else in it. */
+static bool has_word(const char *path, const char *word)
+{
+    FILE *file = fopen(path, "re");
+    size_t matched = 0;
+
+    for (int c; file != NULL && word[matched] != '\0' && (c = getc(file)) != EOF;)
+        matched = c == word[matched] ? matched + 1 : c == word[0];
+    if (file != NULL)
+        (void)fclose(file); /* read only: nothing is lost */
+    return word[matched] == '\0';
+}
+
+/* What a file is, part of which cannot be read: a template, by braces outside of its texts, or by
+ * its place; and in folders, many files are no manifests. */
+static void judge_file(struct manifests *manifests)
+{
+    const char *path = manifests->source.path;
+    bool is_made = manifests->rendering != NULL;
+
+    if (manifests->broken.file == manifests->files)
+        return;
+    bool is_template = !is_made && (manifests->comments.has_braces ||
+                                    (slice_has(slice_of(path), SLICE("templates/")) &&
+                                     has_word(path, "{{")));
+    manifests->broken.file = manifests->files;
+    manifests->broken.is_template = is_template;
+    manifests->broken.is_manifest = is_made || manifests->root == NULL ||
+                                    has_word(path, "kind:") || has_word(path, "\"kind\"") ||
+                                    has_word(path, "apiVersion");
+}
+
+/* A part of a file cannot be read. */
+static int take_broken(void *context, struct error *err)
+{
+    struct manifests *manifests = context;
+
+    judge_file(manifests);
+    if (manifests->broken.is_manifest || err->code == ERROR_SYSTEM)
+        note(manifests, err, manifests->broken.is_template);
+    else
+        manifests->report->findings.skipped++;
+    *err = (struct error){0};
+    return 0;
 }
 
 static int read_file(struct manifests *manifests, const char *path, struct error *err)
@@ -129,8 +174,7 @@ static int read_file(struct manifests *manifests, const char *path, struct error
     manifests->report->findings.skipped += report.skipped;
     if (rc == 0 || rc == ERROR_NO_MEMORY)
         return rc;
-    note(manifests, err, report.is_template);
-    return 0;
+    return take_broken(manifests, err);
 }
 
 /* ---- folders ---- */
@@ -200,7 +244,7 @@ static bool is_excluded(struct manifests *manifests, const char *path, bool is_f
     size_t root_bytes = strlen(manifests->root);
     const char *below = path + root_bytes + strspn(path + root_bytes, "/");
 
-    if (!is_foreign && (!is_read || !settings_exclude(manifests->exclude, below)))
+    if (!is_foreign && (!is_read || !settings_exclude(manifests->settings, manifests->prefix, below)))
         return false;
     manifests->excluded++;
     return true;
@@ -319,6 +363,9 @@ static int read_folders(struct manifests *manifests, const char *path, struct er
     int rc = add_path(manifests, &manifests->folders, path, false, err);
 
     manifests->root = path;
+    manifests->prefix = settings_prefix(manifests->settings, path, &manifests->report->arena);
+    if (manifests->prefix == NULL)
+        return error_no_memory(err);
     manifests->kustomizations = NULL;
     manifests->last = &manifests->kustomizations;
     manifests->aside = NULL;
@@ -341,7 +388,8 @@ void manifests_init(struct manifests *manifests, struct inventory *inventory,
         .inventory = inventory,
         .report = report,
         .source = {
-            .text_sink = take, .context = manifests, .wants_places = true, .skips_foreign = true}};
+            .text_sink = take, .broken = take_broken, .context = manifests, .wants_places = true,
+            .skips_foreign = true}};
 }
 
 /* All that was read, and all that was not. */
@@ -359,6 +407,7 @@ int manifests_read(struct manifests *manifests, const char *path, struct error *
     bool is_stdin = strcmp(path, "-") == 0;
     size_t count = count_all(manifests);
 
+    manifests->root = NULL;
     load_progress_begin(&manifests->progress, &manifests->source);
     int rc = !is_stdin && stat(path, &status) == 0 && S_ISDIR(status.st_mode)
                  ? read_folders(manifests, path, err)

@@ -20,6 +20,7 @@
 #include "extender/commands/audit/audit_report.h"
 #include "extender/commands/audit/comments.h"
 #include "extender/commands/audit/rendering.h"
+#include "extender/commands/audit/settings.h"
 #include "extender/commands/inquiry/load.h"
 
 enum { OTHER_KINDS_MAX = 64 };
@@ -36,9 +37,14 @@ struct manifests {
     struct audit_report *report;
     struct source source;
     struct load_progress progress;
-    struct slice exclude;                           /* patterns, joined by ','; set by the owner */
+    const struct audit_settings *settings;          /* what is excluded; set by the owner */
+    struct {
+        size_t file; /* in which something could not be read; 0: none */
+        bool is_template, is_manifest;
+    } broken;
     size_t excluded;                                /* files and folders */
-    const char *root;                               /* the folder that is read, with all in it */
+    const char *root;                               /* the folder that is read; NULL: a file */
+    const char *prefix;                             /* of root, from the settings */
     struct comments comments;                       /* of the file that is read */
     struct rendering *rendering;                    /* that is read; NULL: files as they are */
     struct manifest_folder *folders;                /* that are still to be read */

@@ -15,10 +15,13 @@ static const struct pull_field owner_fields[] = {
     PULL_FIELD("name", PULL_NAME, owner, name),
     PULL_FIELD("controller", PULL_BOOLEAN, owner, is_controller),
 };
-#define META_FIELDS \
+#define IGNORE PULL_FIELD(AUDIT_IGNORE_ANNOTATION, PULL_STRING, reading, ignore)
+/* Arguments: the annotations. */
+#define META_FIELDS_WITH(...) \
     TEXT("namespace", record.ns), \
         PULL_FIELD("name", PULL_STRING, reading, record.name), /* a template has "{{" */ \
-        PULL_IN("annotations", PULL_FIELD(AUDIT_IGNORE_ANNOTATION, PULL_STRING, reading, ignore))
+        PULL_IN("annotations", __VA_ARGS__)
+#define META_FIELDS META_FIELDS_WITH(IGNORE)
 
 static const struct pull_field meta_fields[] = {META_FIELDS};
 static const struct pull_field pod_meta_fields[] = {
@@ -149,6 +152,17 @@ static const struct pull_field stored_fields[] = {
     PULL_NESTED("metadata", meta_fields),
 };
 
+static const struct pull_field claim_fields[] = {
+    PULL_IN("metadata",
+            META_FIELDS_WITH(IGNORE, TEXT("volume.beta.kubernetes.io/storage-class", beta_class))),
+    PULL_IN("spec", PULL_FIELD("storageClassName", PULL_PRESENCE, reading, claim.names_class)),
+};
+static const struct pull_field class_fields[] = {
+    PULL_IN("metadata", TEXT("creationTimestamp", created),
+            META_FIELDS_WITH(TEXT("storageclass.kubernetes.io/is-default-class", is_default),
+                             TEXT("storageclass.beta.kubernetes.io/is-default-class", is_default))),
+};
+
 /* A taint that keeps pods away, unless they tolerate it. */
 static bool has_taint(const struct node_details *node)
 {
@@ -198,10 +212,10 @@ static const struct kind_row {
     [KIND_JOB] = KIND(workload_fields),
     [KIND_CRON_JOB] = KIND(cron_job_fields),
     [KIND_AUTOSCALER] = KIND(autoscaler_fields),
-    [KIND_CLAIM] = STORED(stored_fields),
+    [KIND_CLAIM] = STORED(claim_fields),
     [KIND_VOLUME] = STORED(stored_fields),
-    [KIND_STORAGE_CLASS] = {NULL, 0, true, true},
-    [KIND_CSI_DRIVER] = {NULL, 0, true, true},
+    [KIND_STORAGE_CLASS] = STORED(class_fields),
+    [KIND_CSI_DRIVER] = STORED(stored_fields),
     [KIND_CSI_NODE] = {NULL, 0, true, true},
     [KIND_NODE] = {NULL, 0, true, true},
     [KIND_VOLUME_ATTRIBUTES_CLASS] = STORED(stored_fields),

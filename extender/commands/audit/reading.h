@@ -24,6 +24,8 @@ struct reading {
         struct record record;
         struct claim_record claim;
         struct node_record node;
+        struct class_record class;
+        struct driver_record driver;
     };
     struct slice ignore, uid, deletion_timestamp, phase;
     struct placing placing;
@@ -38,6 +40,8 @@ struct reading {
     int64_t replicas, parallelism, completions; /* -1: not given */
     struct slice surge, unavailable;            /* JSON */
     struct slice concurrency_policy;
+    struct slice is_default, created; /* of a StorageClass */
+    struct slice beta_class;          /* of a claim: the annotation */
     struct object stored; /* of a kind that the cluster has; not set of a pod, and of an object
                              without a name (generateName) */
 };

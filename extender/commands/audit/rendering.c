@@ -150,37 +150,69 @@ static int start(char *words[], const struct rendering *rendering, FILE *complai
     return code;
 }
 
-/* What they say: "Error: " and what follows up to an empty line, as one line; helm's reason is in
- * the lines that follow. Without such a line, the first that is no warning. */
+/* What a line says behind the mark of an error; NULL: it has none. kubectl writes `err="reason"`,
+ * or `err=<` and the reason in the lines below, up to ` >`; others, "Error: reason". */
+static const char *error_of(const char *line)
+{
+    static const char *const marks[] = {"\"command failed\" err=<", "\"command failed\" err=\"",
+                                        "rror: "};
+
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        const char *mark = strstr(line, marks[i]);
+        if (mark != NULL)
+            return mark + strlen(marks[i]);
+    }
+    return NULL;
+}
+
+/* A text that grows, up to its end. */
+struct complaint {
+    char text[COMPLAINT_BYTES];
+    size_t used;
+};
+
+static void add_said(struct complaint *complaint, const char *said)
+{
+    size_t bytes = strcspn(said += strspn(said, " \t"), "\r\n");
+    size_t room = sizeof complaint->text - 1;
+
+    while (bytes != 0 && strchr(" \"", said[bytes - 1]) != NULL)
+        bytes--;
+    if (bytes == 0 || complaint->used + 1 >= room)
+        return;
+    if (complaint->used != 0)
+        complaint->text[complaint->used++] = ' ';
+    bytes = bytes < room - complaint->used ? bytes : room - complaint->used;
+    memcpy(complaint->text + complaint->used, said, bytes);
+    complaint->used += bytes;
+}
+
+/* What they say: the error and what follows up to an empty line, as one line; helm's reason is in
+ * the lines that follow. Without an error, the first line that is no warning. */
 static int complain(const struct rendering *rendering, FILE *complaints, struct error *err)
 {
-    char text[COMPLAINT_BYTES] = "", *line = NULL;
-    size_t line_bytes = 0, used = 0;
+    struct complaint complaint = {.used = 0};
+    char *line = NULL;
+    size_t line_bytes = 0;
     bool is_error = false;
 
     rewind(complaints);
     while (getline(&line, &line_bytes, complaints) > 0) {
-        const char *error = is_error ? NULL : strstr(line, "rror: ");
-        const char *said = error != NULL ? error + strlen("rror: ") : line;
-        size_t bytes = strcspn(said += strspn(said, " \t"), "\r\n");
-        while (bytes != 0 && said[bytes - 1] == ' ')
-            bytes--;
-        if (error == NULL && is_error && bytes == 0)
+        const char *error = is_error ? NULL : error_of(line);
+        bool is_end = line[strspn(line, " \t\r\n>")] == '\0';
+        if (is_error && is_end)
             break;
-        if (error == NULL && !is_error && (used != 0 || bytes == 0 || line[0] == '#'))
+        if (error == NULL && !is_error && (complaint.used != 0 || line[0] == '#'))
             continue;
-        used = error != NULL ? 0 : used;
+        if (error != NULL)
+            complaint.used = 0;
         is_error = is_error || error != NULL;
-        if (used != 0 && used + 1 < sizeof text)
-            text[used++] = ' ';
-        bytes = bytes < sizeof text - 1 - used ? bytes : sizeof text - 1 - used;
-        memcpy(text + used, said, bytes);
-        used += bytes;
-        text[used] = '\0';
+        add_said(&complaint, error != NULL ? error : line);
     }
     free(line);
+    complaint.text[complaint.used] = '\0';
     return error_set(err, ERROR_INVALID, "%s: %s", rendering->command,
-                     used == 0 ? "it has failed" : text);
+                     complaint.used == 0 ? "it has failed" : complaint.text);
 }
 
 /* Runs the program, and waits for it. */

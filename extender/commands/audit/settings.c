@@ -3,11 +3,78 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cache/objects/objects.h"
 #include "config/yaml_node.h"
 #include "extender/commands/audit/audit_report.h"
+
+/* ---- where they are ---- */
+
+static bool folder_has(struct slice folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat status;
+
+    return (size_t)snprintf(path, sizeof path, "%.*s/%s", SLICE_ARG(folder), name) < sizeof path &&
+           lstat(path, &status) == 0;
+}
+
+/* The folder in which they are: `folder`, or one above; empty: none. here: where the command runs.
+ */
+static struct slice find_folder(struct slice folder, struct slice here)
+{
+    struct slice found = SLICE("");
+    size_t whole = folder.len;
+
+    while (folder.len > 1) {
+        bool is_root = folder_has(folder, ".git");
+        if (found.len == 0 && folder_has(folder, SETTINGS_NAME))
+            found = folder;
+        if (found.len == whole || is_root || (found.len != 0 && slice_equal(folder, here)))
+            return found;
+        while (folder.len > 1 && folder.ptr[folder.len - 1] != '/')
+            folder.len--;
+        folder.len -= folder.len > 1;
+    }
+    return SLICE("");
+}
+
+int settings_find(const char **out, const char *path, struct arena *arena, struct error *err)
+{
+    char *here = realpath(".", NULL), *real = realpath(path, NULL);
+    struct slice folder = find_folder(slice_of(real), slice_of(here));
+    const char *found = NULL;
+    size_t bytes = here == NULL ? 0 : strlen(here);
+
+    if (folder.len != 0)
+        found = arena_printf(arena, "%.*s/" SETTINGS_NAME, SLICE_ARG(folder)).ptr;
+    if (found != NULL && here != NULL && strncmp(found, here, bytes) == 0 && found[bytes] == '/')
+        found += bytes + 1;
+    free(here);
+    free(real);
+    *out = found;
+    return found == NULL && folder.len != 0 ? error_no_memory(err) : 0;
+}
+
+const char *settings_prefix(const struct audit_settings *settings, const char *folder,
+                            struct arena *arena)
+{
+    char *above = settings->path == NULL ? NULL : realpath(settings->path, NULL);
+    char *real = realpath(folder, NULL);
+    const char *prefix = "", *slash = above == NULL ? NULL : strrchr(above, '/');
+    size_t bytes = slash == NULL ? 0 : (size_t)(slash - above) + 1;
+
+    if (real != NULL && bytes != 0 && strncmp(real, above, bytes) == 0)
+        prefix = arena_printf(arena, "%s/", real + bytes).ptr;
+    free(above);
+    free(real);
+    return prefix;
+}
+
+/* ---- what they say ---- */
 
 /* Appends each text of a list, with the separator behind it. check: what is wrong with a text; NULL
  * result: nothing. */
@@ -89,6 +156,7 @@ int settings_read(struct audit_settings *settings, const char *path, struct aren
 {
     struct yaml_node *root;
 
+    settings->path = path;
     if (yaml_load(&root, path, arena, err) < 0)
         return err->code;
     if (root->type != YAML_MAPPING)
@@ -99,19 +167,23 @@ int settings_read(struct audit_settings *settings, const char *path, struct aren
     return 0;
 }
 
-bool settings_exclude(struct slice patterns, const char *path)
+bool settings_exclude(const struct audit_settings *settings, const char *prefix, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
-    char pattern[PATH_MAX];
-    struct slice word;
+    struct slice patterns = settings->exclude, word;
+    char pattern[PATH_MAX], whole[PATH_MAX];
 
+    (void)snprintf(whole, sizeof whole, "%s%s", prefix, path);
     while (words_next(&patterns, &word)) {
         if (word.len != 0 && word.ptr[word.len - 1] == '/')
             word.len--; /* a folder, as in .gitignore */
+        if (word.len > 2 && word.ptr[0] == '.' && word.ptr[1] == '/')
+            word = (struct slice){word.ptr + 2, word.len - 2};
         (void)snprintf(pattern, sizeof pattern, "%.*s", SLICE_ARG(word));
         if (word.len != 0 && word.len < sizeof pattern &&
-            (fnmatch(pattern, path, 0) == 0 || fnmatch(pattern, name, 0) == 0))
+            (fnmatch(pattern, path, 0) == 0 || fnmatch(pattern, whole, 0) == 0 ||
+             fnmatch(pattern, name, 0) == 0))
             return true;
     }
     return false;

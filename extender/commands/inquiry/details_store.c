@@ -22,6 +22,7 @@ struct kept {
     UT_hash_handle hh;
     size_t file; /* the number of files before its own */
     size_t key_len, text_len;
+    bool is_checked;
     char bytes[]; /* the key, then the text; an empty text: the details are lost */
 };
 
@@ -35,6 +36,7 @@ struct whereabouts {
 
 struct details_store {
     size_t *lost;
+    struct error *first;
     struct kept *kept; /* uthash */
     struct whereabouts *places;
     size_t place_count;
@@ -48,13 +50,14 @@ struct details_store {
     struct arena recalled; /* the texts of those so far */
 };
 
-struct details_store *details_store_new(size_t *lost)
+struct details_store *details_store_new(size_t *lost, struct error *first)
 {
     struct details_store *store = calloc(1, sizeof *store);
 
     if (store == NULL)
         return NULL;
     store->lost = lost;
+    store->first = first;
     store->fd = -1;
     buf_init(&store->key, KEY_BYTES_MAX);
     buf_init(&store->projected, DETAILS_BYTES_MAX);
@@ -135,6 +138,7 @@ static struct kept *keep(struct details_store *store, size_t file, struct slice 
     if (kept == NULL)
         return NULL;
     kept->file = file;
+    kept->is_checked = false;
     kept->key_len = key.len;
     kept->text_len = text.len;
     memcpy(kept->bytes, key.ptr, key.len);
@@ -160,6 +164,37 @@ static bool project(struct details_store *store, enum kind kind, struct slice te
     buf_reset(&store->projected, DETAILS_BYTES_MAX);
     pull_init(json, text);
     return pull_project(json, &tables, &store->projected);
+}
+
+/* What any of the details is read into. */
+union any_details {
+    struct pod_details pod;
+    struct claim_details claim;
+    struct node_details node;
+    struct volume_details volume;
+    struct storage_class_details storage_class;
+    struct csi_driver_details csi_driver;
+    struct csi_node_details csi_node;
+};
+
+/* Whether the text can be read, so that who reads it knows of one error only. */
+static bool check(struct details_store *store, enum kind kind, struct slice ns, struct slice name,
+                  struct slice text)
+{
+    const struct pull_table table = details_table(kind);
+    union any_details details = {.pod = {.grace_seconds = 0}};
+    struct pull json;
+
+    arena_reset(&store->arena);
+    pull_init(&json, text);
+    if (pull_fields(&json, PULL_CASE_EXACT, table.fields, table.count, &store->arena, &details) &&
+        pull_finish(&json))
+        return true;
+    if (store->first->code == 0)
+        (void)error_set(store->first, ERROR_INVALID, "%s %.*s%s%.*s: %s: %s", kind_text(kind),
+                        SLICE_ARG(ns), ns.len == 0 ? "" : "/", SLICE_ARG(name), json.path,
+                        json.problem == NULL ? "no problem" : json.problem);
+    return false;
 }
 
 static int put_text(struct details_store *store, const struct source_text *text,
@@ -295,7 +330,8 @@ static bool recall(struct details_store *store, const struct whereabouts *place,
     return object_read(&json, kind, &store->arena, &object) &&
            slice_equal(object.meta.name, name) &&
            (!kind_is_namespaced(kind) || slice_equal(object.meta.ns, ns)) &&
-           project(store, kind, buf_slice(&store->text), &json) && !store->projected.failed;
+           project(store, kind, buf_slice(&store->text), &json) && !store->projected.failed &&
+           check(store, kind, ns, name, buf_slice(&store->projected));
 }
 
 /* The last of the places that have the object. {NULL, 0}: none has it any more. */
@@ -308,6 +344,20 @@ static struct slice recall_last(struct details_store *store, size_t first, size_
     return (struct slice){NULL, 0};
 }
 
+/* Its text, unless it cannot be read. */
+static struct slice text_of(struct details_store *store, struct kept *kept, enum kind kind,
+                            struct slice ns, struct slice name)
+{
+    struct slice text = {kept->bytes + kept->key_len, kept->text_len};
+
+    if (text.len != 0 && !kept->is_checked && !check(store, kind, ns, name, text)) {
+        kept->text_len = text.len = 0;
+        ++*store->lost;
+    }
+    kept->is_checked = true;
+    return text.len == 0 ? (struct slice){NULL, 0} : text;
+}
+
 struct slice details_store_find(struct details_store *store, enum kind kind, struct slice ns,
                                 struct slice name)
 {
@@ -315,7 +365,7 @@ struct slice details_store_find(struct details_store *store, enum kind kind, str
 
     if (key.ptr == NULL)
         return text;
-    const struct kept *kept = find_kept(store, key);
+    struct kept *kept = find_kept(store, key);
     uint64_t hash = hash_of(key);
     size_t first = count_below(store, hash, false), last = count_below(store, hash, true);
     if (last > first && (kept == NULL || kept->file < store->places[last - 1].file)) {
@@ -323,8 +373,8 @@ struct slice details_store_find(struct details_store *store, enum kind kind, str
         text = recall_last(store, first, last, kind, ns, name);
         if (text.ptr == NULL)
             (void)keep(store, file, key, SLICE(""));
-    } else if (kept != NULL && kept->text_len != 0) {
-        text = (struct slice){kept->bytes + kept->key_len, kept->text_len};
+    } else if (kept != NULL) {
+        text = text_of(store, kept, kind, ns, name);
     }
     return text;
 }

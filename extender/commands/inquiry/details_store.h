@@ -19,9 +19,9 @@ enum { DETAILS_BYTES_MAX = 64 * 1024 /* of one object */ };
 struct details_store;
 
 /* lost: counts the objects whose details are not known, although they were to be stored: they are
- * over DETAILS_BYTES_MAX, or their file has changed. Ownership: details_store_free. NULL: no
- * memory. */
-struct details_store *details_store_new(size_t *lost);
+ * over DETAILS_BYTES_MAX, their file has changed, or a field is of a wrong type, of which `first`
+ * names the first. Both are borrowed. Ownership: details_store_free. NULL: no memory. */
+struct details_store *details_store_new(size_t *lost, struct error *first);
 void details_store_free(struct details_store *store);
 
 /* Errors: the text is not such an object, or no memory. */
@@ -32,7 +32,8 @@ int details_store_put(struct details_store *store, const struct source_text *tex
 void details_store_drop(struct details_store *store, enum kind kind, struct slice ns,
                         struct slice name);
 
-/* The text for details.h, valid until details_store_forget; {NULL, 0}: not known. */
+/* The text for details.h, which can be read: without memory it cannot. Valid until
+ * details_store_forget; {NULL, 0}: not known. */
 struct slice details_store_find(struct details_store *store, enum kind kind, struct slice ns,
                                 struct slice name);
 

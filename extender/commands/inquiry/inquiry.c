@@ -200,7 +200,7 @@ int inquiry_open(struct inquiry *inquiry, const struct inquiry_origin *origin, s
     if (origin->snapshot != NULL && (origin->kubeconfig != NULL || origin->context != NULL))
         return error_set(err, ERROR_INVALID, "--snapshot and %s: give only one of them",
                          origin->kubeconfig != NULL ? "--kubeconfig" : "--context");
-    inquiry->details = details_store_new(&inquiry->without_details);
+    inquiry->details = details_store_new(&inquiry->without_details, &inquiry->unreadable);
     if (inquiry->details == NULL)
         return error_no_memory(err);
     if (origin->snapshot == NULL &&
@@ -271,6 +271,8 @@ void inquiry_add_object_gaps(const struct inquiry *inquiry, struct gaps *gaps)
 {
     workloads_add_gaps(inquiry->workloads, gaps);
     if (inquiry->without_details != 0)
-        gaps_add(gaps, 0, "details of %zu objects, which are too big, or have changed",
-                 inquiry->without_details);
+        gaps_add(gaps, 0, "details of %zu objects, which are too big, or have changed%s%s",
+                 inquiry->without_details,
+                 inquiry->unreadable.code == 0 ? "" : ", or cannot be read: ",
+                 inquiry->unreadable.message);
 }

@@ -228,6 +228,14 @@ static int compare_since(const void *a, const void *b)
     return order != 0 ? order : slice_compare(pod_name(x->pod), pod_name(y->pod));
 }
 
+/* Of a pod that waits beside the asked one, nothing is read: many may share the claim, and all of
+ * them may be asked about, one after the other. The same of holders, where any number may be. */
+static bool is_wanted(const struct who_claim *claim, const struct who_pod *pod)
+{
+    return claim->asked == NULL || claim->asked == pod->pod ||
+           (pod_holds(pod->pod) && claim->access != ACCESS_ANY);
+}
+
 static bool take_pods(struct who_claim *claim, const struct who_index *index)
 {
     size_t count;
@@ -245,12 +253,14 @@ static bool take_pods(struct who_claim *claim, const struct who_index *index)
         }
         struct who_pod *pod = pod_holds(namings[i].pod) ? &claim->holders[claim->holder_count++]
                                                         : &claim->waiters[claim->waiter_count++];
-        if (!who_pod_init(pod, claim->inquiry, namings[i].pod, claim->arena))
+        *pod = (struct who_pod){.pod = namings[i].pod, .details.grace_seconds = -1};
+        if (is_wanted(claim, pod) && !who_pod_init(pod, claim->inquiry, namings[i].pod, claim->arena))
             return false;
     }
     if (!who_find_waits(claim))
         return false;
-    qsort(claim->waiters, claim->waiter_count, sizeof *claim->waiters, compare_since);
+    if (claim->asked == NULL) /* or their times are not read */
+        qsort(claim->waiters, claim->waiter_count, sizeof *claim->waiters, compare_since);
     return true;
 }
 

@@ -99,7 +99,8 @@ struct who_claim {
     size_t attachment_count;
     struct arena *arena; /* of all this */
 
-    /* The pod for which the claim should be freed, if it waits; NULL: any that waits. */
+    /* The pod for which the claim should be freed, if it waits; NULL: any that waits. Then details
+     * of others that wait are not read. */
     const struct pod *asked;
 
     struct advice_list freed_by; /* in an answer of `who` */

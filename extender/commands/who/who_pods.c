@@ -424,6 +424,8 @@ bool who_find_waits(struct who_claim *claim)
     claim->assigned_count = claim->holder_count;
     move_blocked(claim);
     for (size_t i = 0; i < claim->waiter_count; i++) {
+        if (claim->asked != NULL && claim->asked != claim->waiters[i].pod)
+            continue;
         if (!find_wait(claim, &claim->waiters[i]))
             return false;
         claim->is_waited_for = claim->is_waited_for || claim->waiters[i].waits_for != WAITS_OTHER;

@@ -1,4 +1,5 @@
 /* Causes: a pod that has its node, and whose volumes do not come there. */
+#include "extender/commands/who/who_advice.h"
 #include "extender/commands/why/why_internal.h"
 
 /* ---- a pod on its node ---- */

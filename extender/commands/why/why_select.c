@@ -303,6 +303,7 @@ static void describe(struct selection *selection, struct why_owner *owner)
             describe_workload(selection, owner, &workload->details);
         }
     }
+    selection->has_failed = selection->has_failed || owner->helps.has_failed;
 }
 
 bool why_select(struct why *why, const struct inquiry *inquiry, const struct pod ***out,

@@ -66,6 +66,38 @@ Test(source_manifests, finds_the_place_of_a_field)
     cr_expect_eq(found.mode.column, 26);
 }
 
+static int count_broken(void *context, struct error *err)
+{
+    struct error *last = context;
+
+    *last = *err;
+    last->code = last->code == ERROR_INVALID ? last->code : 0;
+    return 0;
+}
+
+/* Each document is read alone: "---" at the begin of a line is nothing else, even in a text. */
+Test(source_manifests, goes_on_behind_a_document_that_cannot_be_read)
+{
+    static const char text[] = "%YAML 1.1\n---\nkind: Pod\n---\nkind: Pod\nkind: Pod\nspec: [\n--- \n"
+                               "kind: Pod\na: |\n  ---\n---\n\tkind: Pod\n---\nkind: Pod\na: '\n---\n"
+                               "kind: Pod\na: --\n---";
+    char folder[] = "/tmp/claimguard-XXXXXX", path[64];
+    struct error err = {0}, last = {0};
+    struct source_report report;
+
+    cr_assert_not_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/a.yaml", folder);
+    FILE *file = fopen(path, "we");
+    cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    struct source source = {.path = path, .broken = count_broken, .context = &last};
+    cr_expect_eq(source_read(&source, &report, &err), 0, "%s", err.message);
+    cr_expect_eq(report.skipped, 3, "the first, the third and the last: %zu", report.skipped);
+    cr_expect_eq(last.code, ERROR_INVALID);
+    cr_expect_not_null(strstr(last.message, "a.yaml:17:"), "%s", last.message);
+    (void)unlink(path);
+    (void)rmdir(folder);
+}
+
 /* A place in the text of another object, or of none, is not taken for one in this. */
 Test(source_manifests, a_text_that_is_not_of_the_object_is_at_its_beginning)
 {
