@@ -68,8 +68,8 @@ struct source {
      * that are not stored. */
     int (*own_sink)(void *context, const struct own_object *object, struct error *err);
 
-    /* Receives the error of a YAML document that cannot be read; then reading goes on with the next
-     * one. Negative, with err set: stop. NULL: an error ends the reading. */
+    /* Receives the error of a YAML document that cannot be read; then the next one is read.
+     * Negative, with err set: stop. NULL: an error ends the reading. */
     int (*broken)(void *context, struct error *err);
 
     bool wants_places; /* source_text_place finds more than the object's place in YAML */
