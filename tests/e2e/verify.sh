@@ -143,12 +143,9 @@ verify_prints_what_doctor_finds() {
     verify_on
     k get clusterrole claimguard -o json | jq 'del(.metadata.resourceVersion, .metadata.uid)' >"$plane/clusterrole.json"
     jq '.rules |= map(select(.resources != ["pods/status"]))' "$plane/clusterrole.json" | k apply -f - >/dev/null
-    k -n claimguard apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Pod
-metadata: {name: other-version, labels: {app.kubernetes.io/name: claimguard}}
-spec: {nodeName: node-1, terminationGracePeriodSeconds: 0, containers: [{name: claimguard, image: "claimguard:0.0.1"}]}
-END
+    # of another image than the Deployment, whose pod is otherwise the same
+    k -n claimguard get deployment claimguard -o json | jq '{apiVersion: "v1", kind: "Pod", metadata: (.spec.template.metadata + {name: "other-version"}),
+        spec: (.spec.template.spec + {nodeName: "node-1", terminationGracePeriodSeconds: 0} | .containers[0].image = "claimguard:0.0.1")}' | k -n claimguard create -f - >/dev/null
     k -n claimguard patch configmap claimguard-agreement --type merge -p '{"data": {"claimLock.Annotation": "in force", "claimLock.Local": "in force"}}' >/dev/null
     await 10 "all is found" verify_blames_three
     verifies 1 "yes, yes, yes" --fail-on warning
