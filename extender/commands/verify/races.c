@@ -148,6 +148,7 @@ static int run_races(struct trial *trial, enum verify_who who, struct verify_row
         if (run_race(trial, who, i, &tally, err) < 0)
             return err->code;
     row->holds = tally.stopped == count ? HOLDS_YES : HOLDS_NO;
+    row->has_two = tally.lost != 0;
     if (tally.lost != 0)
         row->seen = arena_printf(arena, "%u of %u claims got two pods", tally.lost, count);
     else if (tally.stuck != 0)

@@ -29,6 +29,7 @@ enum verify_holds { HOLDS_NOT_TRIED, HOLDS_NO, HOLDS_YES };
 struct verify_row {
     enum verify_holds holds;
     bool is_asked;     /* the exit status depends on it */
+    bool has_two;      /* a claim got two pods: nobody was stopped */
     struct slice seen; /* what was seen, in words */
 };
 

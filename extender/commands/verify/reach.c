@@ -153,16 +153,19 @@ static int call_webhook(struct trial *trial, const struct webhook_entry *entry, 
 
 /* ---- what is found ---- */
 
-static void report_call(const struct webhook_entry *entry, struct slice message,
+/* If claimguard was called, and no pod got a node, it was claimguard that has stopped them: the row
+ * says why. */
+static void report_call(const struct webhook_entry *entry, struct slice message, bool has_two,
                         struct findings *findings)
 {
+    bool is_reached = slice_has(message, SLICE("denied the request"));
     struct slice name = entry->webhook->name;
 
     if (message.len == 0)
         gaps_add(&findings->gaps, GAP_RULE(CG906),
                  "webhook %.*s: the API server did not use verify's own webhook in time",
                  SLICE_ARG(name));
-    else if (slice_has(message, SLICE("denied the request")))
+    else if (is_reached && has_two)
         finding_add(findings, CG907, entry->place,
                     arena_printf(findings->arena,
                                  "webhooks[%.*s].namespaceSelector, objectSelector, "
@@ -171,7 +174,7 @@ static void report_call(const struct webhook_entry *entry, struct slice message,
                                  SLICE_ARG(name))
                         .ptr,
                     "the API server can call webhook %.*s, and has not called it", SLICE_ARG(name));
-    else
+    else if (!is_reached)
         finding_add(
             findings, CG906, entry->place,
             arena_printf(findings->arena, "webhooks[%.*s].%s", SLICE_ARG(name), change_for(message))
@@ -197,7 +200,7 @@ static bool is_asked(const struct webhook_entries *entries, size_t index)
 
 /* Those for Bindings, or those for pods. */
 static int explain(struct trial *trial, const struct webhook_entries *entries, bool is_binding,
-                   struct findings *findings, struct error *err)
+                   bool has_two, struct findings *findings, struct error *err)
 {
     struct slice message;
     size_t count = 0;
@@ -209,7 +212,7 @@ static int explain(struct trial *trial, const struct webhook_entries *entries, b
             continue;
         if (call_webhook(trial, entry, i, &message, err) < 0)
             return err->code;
-        report_call(entry, message, findings);
+        report_call(entry, message, has_two, findings);
     }
     if (count == 0)
         finding_add(findings, CG907,
@@ -223,11 +226,11 @@ static int explain(struct trial *trial, const struct webhook_entries *entries, b
 int reach_explain(struct trial *trial, const struct webhook_entries *entries,
                   const struct verify_row *rows, struct findings *findings, struct error *err)
 {
-    bool is_bound =
-        rows[VERIFY_BINDING].holds == HOLDS_NO || rows[VERIFY_OLD_PATH].holds == HOLDS_NO;
+    const struct verify_row *binding = &rows[VERIFY_BINDING], *old = &rows[VERIFY_OLD_PATH];
+    const struct verify_row *pod = &rows[VERIFY_NODE_NAME];
 
-    if (is_bound && explain(trial, entries, true, findings, err) < 0)
+    if ((binding->holds == HOLDS_NO || old->holds == HOLDS_NO) &&
+        explain(trial, entries, true, binding->has_two || old->has_two, findings, err) < 0)
         return err->code;
-    return rows[VERIFY_NODE_NAME].holds == HOLDS_NO ? explain(trial, entries, false, findings, err)
-                                                    : 0;
+    return pod->holds == HOLDS_NO ? explain(trial, entries, false, pod->has_two, findings, err) : 0;
 }
