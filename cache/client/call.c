@@ -3,6 +3,7 @@
 enum { POLL_MS = 1000 };
 
 struct exchange {
+    struct http_transfer *transfer;
     struct buf body;
     struct http_result result;
     bool has_ended;
@@ -78,12 +79,10 @@ static int call_shared(struct api *api, const struct request *request, struct re
                : error_set(err, ERROR_UNAVAILABLE, "%s: no complete answer", api->server);
 }
 
-int api_call(struct api *api, const struct request *request, struct request_answer *out,
-             struct error *err)
+static int start(struct api *api, const struct request *request, struct exchange *exchange,
+                 struct error *err)
 {
-    struct exchange exchange = {.has_ended = false};
-    struct http_transfer *transfer;
-    struct http_request sent = {
+    const struct http_request sent = {
         .method = request->method,
         .path = request->path,
         .body = request->body,
@@ -92,20 +91,60 @@ int api_call(struct api *api, const struct request *request, struct request_answ
         .class = strcmp(request->method, "GET") == 0 ? HTTP_READ : HTTP_WRITE,
         .on_bytes = on_bytes,
         .on_end = on_end,
-        .context = &exchange,
+        .context = exchange,
     };
 
-    if (api->client == NULL)
-        return call_shared(api, request, out, err);
-    *out = (struct request_answer){.status = 0};
-    buf_init(&exchange.body, API_ANSWER_BYTES_MAX);
-    int rc = http_client_start(api->client, &sent, &transfer, err);
-    while (rc == 0 && !exchange.has_ended)
+    *exchange = (struct exchange){.has_ended = false};
+    buf_init(&exchange->body, API_ANSWER_BYTES_MAX);
+    return http_client_start(api->client, &sent, &exchange->transfer, err);
+}
+
+static bool have_ended(const struct exchange *exchanges, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!exchanges[i].has_ended)
+            return false;
+    return true;
+}
+
+static int wait_for_all(struct api *api, const struct exchange *exchanges, size_t count,
+                        struct error *err)
+{
+    while (!have_ended(exchanges, count)) {
+        if (api->interrupt != NULL && *api->interrupt != 0)
+            return error_set(err, ERROR_UNAVAILABLE, "interrupted");
         http_client_poll(api->client, POLL_MS);
+    }
+    return 0;
+}
+
+int api_call_all(struct api *api, const struct request *requests, size_t count,
+                 struct request_answer *out, struct error *err)
+{
+    struct exchange exchanges[API_CALLS_AT_ONCE_MAX];
+    size_t started = 0;
+    int rc = 0;
+
+    for (; started < count && rc == 0; started++)
+        rc = start(api, &requests[started], &exchanges[started], err);
     if (rc == 0)
-        rc = take_answer(api, &exchange, out, err);
-    buf_dispose(&exchange.body);
+        rc = wait_for_all(api, exchanges, started, err);
+    for (size_t i = 0; i < started; i++) {
+        out[i] = (struct request_answer){.status = 0};
+        if (rc == 0)
+            rc = take_answer(api, &exchanges[i], &out[i], err);
+        else if (!exchanges[i].has_ended && exchanges[i].transfer != NULL)
+            http_client_cancel(api->client, exchanges[i].transfer);
+        buf_dispose(&exchanges[i].body);
+    }
     return rc;
+}
+
+int api_call(struct api *api, const struct request *request, struct request_answer *out,
+             struct error *err)
+{
+    return api->client == NULL ? call_shared(api, request, out, err)
+                               : api_call_all(api, request, 1, out, err);
 }
 
 int api_get(struct api *api, const char *path, struct request_answer *out, struct error *err)

@@ -14,10 +14,13 @@
 #ifndef CACHE_CLIENT_CALL_H
 #define CACHE_CLIENT_CALL_H
 
+#include <signal.h>
+
 #include "cache/client/requests.h"
 
 enum {
     API_CALL_MS = 30000,
+    API_CALLS_AT_ONCE_MAX = 4,
     API_SHARED_MS = 10000,
     API_ANSWER_BYTES_MAX = 8 << 20,
     API_ARENA_BYTES_MAX = 64 << 20
@@ -29,6 +32,9 @@ struct api {
     const char *server;         /* for messages; borrowed */
     struct arena arena;         /* of all answers */
     bool is_started;            /* http_client_global_init was called */
+    /* Not 0: calls of the client end with ERROR_UNAVAILABLE, a second later at most. NULL: never.
+     */
+    const volatile sig_atomic_t *interrupt;
 };
 
 /* Ownership: api_close, also after an error, or of a struct that is all zero. The kubeconfig is
@@ -45,6 +51,11 @@ void api_open_on(struct api *out, struct requests *requests);
  * both cases, a write may have happened. */
 int api_call(struct api *api, const struct request *request, struct request_answer *out,
              struct error *err);
+
+/* The same for several, which are sent at the same moment. An error is that of any of them. Not
+ * through requests. */
+int api_call_all(struct api *api, const struct request *requests, size_t count,
+                 struct request_answer *out, struct error *err);
 
 /* The same for a GET. */
 int api_get(struct api *api, const char *path, struct request_answer *out, struct error *err);

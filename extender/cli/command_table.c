@@ -27,6 +27,10 @@
 #define OUTPUT_FLAG \
     "output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml", \
         "table (default), json or yaml"
+#define SCHEDULER_CONFIG_FLAG \
+    "scheduler-config", '\0', FLAG_NAMES, 0, "FILE|URL", VALUES_FILES, \
+        "file of a kube-scheduler (KubeSchedulerConfiguration), or https://HOST:10259/configz; " \
+        "may be repeated"
 #define FAIL_ON_FLAG \
     "fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never", \
         "exit with 1 for findings of that level or a higher one: error, warning (default), note " \
@@ -148,9 +152,7 @@ static const struct flag audit_flags[] = {
     {.name = NULL},
 };
 static const struct flag doctor_flags[] = {
-    {"scheduler-config", '\0', FLAG_NAMES, 0, "FILE|URL", VALUES_FILES,
-     "file of a kube-scheduler (KubeSchedulerConfiguration), or https://HOST:10259/configz; may be "
-     "repeated"},
+    {SCHEDULER_CONFIG_FLAG},
     {"config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES,
      "claimguard's configuration: a file, or a folder of them"},
     {SNAPSHOT_FLAG},
@@ -164,6 +166,25 @@ static const struct flag doctor_flags[] = {
     {FAIL_ON_FLAG},
     {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", VALUES_DOCTOR_RULES,
      "print the page of a rule, or of \"all\", and check nothing"},
+    {HELP_FLAG},
+    {.name = NULL},
+};
+static const struct flag verify_flags[] = {
+    {CLUSTER_KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {NAMESPACE_FLAG("claimguard's namespace (default: claimguard)")},
+    {"scheduler", '\0', FLAG_TEXT, AT(scheduler), "NAME", NULL,
+     "also try the scheduler of this schedulerName, which is to call claimguard"},
+    {"without-claimguard", '\0', FLAG_SWITCH, AT(without_claimguard), NULL, NULL,
+     "also ask what the webhooks say while claimguard does not answer (failurePolicy)"},
+    {SCHEDULER_CONFIG_FLAG},
+    {"config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES,
+     "claimguard's configuration (default: that of the cluster)"},
+    {"timeout", '\0', FLAG_TEXT, AT(timeout), "DURATION", NULL,
+     "give up after that time, from 10s to 1h (default: 3m)"},
+    {OUTPUT_FLAG},
+    {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
+     "exit with 1 also for findings of that level or a higher one (default: never)"},
     {HELP_FLAG},
     {.name = NULL},
 };
@@ -253,6 +274,15 @@ const struct command command_table[] = {
      "Exit status: 0: nothing above a note (--fail-on); 1: warnings or errors; 2: bad usage or\n"
      "input.\n",
      doctor_flags, NULL, NULL, command_doctor},
+    {"verify", "[--kubeconfig FILE] [--scheduler NAME] [--without-claimguard] ...",
+     "prove in a cluster that no claim gets two pods",
+     "Binds two pods to one ReadWriteOncePod claim, in each way that the cluster has, and looks\n"
+     "whether the second one is stopped. Says which rows of docs/guarantees.md hold; and if one\n"
+     "does not, what the API server says of the webhook, and what doctor finds.\n"
+     "It makes a namespace claimguard-verify-..., and removes it, also when it is interrupted. It\n"
+     "runs no container and pulls no image. What a killed run has left, the next one removes.\n"
+     "Exit status: 0: each row holds; 1: one does not; 2: one could not be tried.\n",
+     verify_flags, NULL, NULL, command_verify},
     {"check-config", "FILE|FOLDER", "check a configuration, and print it with its defaults",
      "Exit status: 0: it is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
      plain_flags, "FILE|FOLDER", VALUES_FILES, command_check_config},

@@ -14,7 +14,7 @@
 
 enum exit_status {
     EXIT_DONE = 0,  /* success; of dry-run: schedulable */
-    EXIT_NO = 1,    /* of dry-run: not schedulable; of doctor: something is wrong */
+    EXIT_NO = 1,    /* of dry-run: not schedulable; of doctor and verify: something is wrong */
     EXIT_USAGE = 2, /* bad usage, configuration or input, or another failure */
 };
 
@@ -33,11 +33,12 @@ struct arguments {
         *settings; /* of audit */
     const char *format, *ns, *life, *authority_life, *renew_before;
     const char *explain;
+    const char *scheduler, *timeout; /* of verify */
     const char *names[ARGUMENT_NAMES_MAX]; /* of --node, --host, --scheduler-config, --disable */
     size_t name_count;
     bool all_pending, is_dry_run;
     bool all, all_namespaces, watch;
-    bool probe;
+    bool probe, without_claimguard;
     bool help;
 };
 
@@ -111,6 +112,7 @@ int command_who(const struct arguments *arguments, struct error *err);
 int command_why(const struct arguments *arguments, struct error *err);
 int command_certificates(const struct arguments *arguments, struct error *err);
 int command_doctor(const struct arguments *arguments, struct error *err);
+int command_verify(const struct arguments *arguments, struct error *err);
 int command_check_config(const struct arguments *arguments, struct error *err);
 int command_completion(const struct arguments *arguments, struct error *err);
 int command_man(const struct arguments *arguments, struct error *err);

@@ -162,6 +162,9 @@ void findings_sort(struct findings *findings);
  * written. format: not OUTPUT_WIDE. */
 bool findings_print(const struct findings *findings, enum output_format format);
 
+/* The keys of their JSON, in an object that is open. */
+void findings_put(struct fields *out, const struct findings *findings);
+
 /* ---- only for the files findings*.c ---- */
 
 enum { FINDING_BYTES_MAX = 16 << 20 /* nobody has checked the length of a name in a file */ };

@@ -138,20 +138,25 @@ static void put_counts(struct fields *out, const struct findings *findings)
     fields_close(out);
 }
 
+void findings_put(struct fields *out, const struct findings *findings)
+{
+    put_findings(out, findings);
+    if (findings->are_of_objects)
+        put_rules(out, findings);
+    gaps_put(out, "notChecked", &findings->gaps);
+    if (findings->are_of_objects)
+        put_counts(out, findings);
+    else
+        fields_number(out, "findingsNotShown", (int64_t)findings->dropped);
+}
+
 static bool print_data(const struct findings *findings, enum output_format format)
 {
     struct fields out;
 
     fields_begin(&out, format, stdout);
     fields_open(&out, NULL, '{');
-    put_findings(&out, findings);
-    if (findings->are_of_objects)
-        put_rules(&out, findings);
-    gaps_put(&out, "notChecked", &findings->gaps);
-    if (findings->are_of_objects)
-        put_counts(&out, findings);
-    else
-        fields_number(&out, "findingsNotShown", (int64_t)findings->dropped);
+    findings_put(&out, findings);
     return fields_end(&out);
 }
 

@@ -19,7 +19,7 @@ declare -A since_minor=(
 )
 
 # The longest first.
-groups=(admission faults soak late deferral admission_pod manifests chart races advice volumes basics commands events upgrade api_server)
+groups=(admission faults soak late deferral admission_pod verify manifests chart races advice volumes basics commands events upgrade api_server)
 
 # Each once where kube-scheduler's plugin comes first, and once without it.
 group_basics() {
@@ -178,6 +178,14 @@ group_admission_pod() {
         what_the_api_server_does_late_gives_a_claim_two_pods_with_local_and_one_with_annotation \
         without_admission_again \
         claimguard_was_refused_nothing
+}
+
+group_verify() {
+    scenarios every_row_holds_where_claimguard_reviews_and_schedulers_call_it \
+        without_webhooks_the_rows_that_do_not_hold_are_named \
+        verify_names_the_line_of_each_broken_webhook \
+        verify_prints_what_doctor_finds \
+        verify_that_is_interrupted_leaves_nothing_and_the_next_one_removes_what_a_killed_one_left
 }
 
 group_chart() {

@@ -154,7 +154,7 @@ plane_etcd_start() {
 plane_controllers_start() {
     plane_run "$1" controllers "$tools/kube-controller-manager" --kubeconfig "$1/controllers.kubeconfig" \
         --leader-elect=false --secure-port=0 --kube-api-qps 500 --kube-api-burst 1000 \
-        --controllers namespace-controller,garbage-collector-controller,persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,disruption-controller,deployment-controller,replicaset-controller,statefulset-controller,resourcequota-controller"${2:-}" "${@:3}"
+        --controllers namespace-controller,garbage-collector-controller,persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,disruption-controller,deployment-controller,replicaset-controller,statefulset-controller,resourcequota-controller"${2:-}" "${@:3}"
 }
 
 # plane_scheduler_start DIR NAME CONFIG EXTENDER-URL [FLAGS]: with a file of manifests/, pointed at this plane.

@@ -101,6 +101,32 @@ struct slice installation_find_marker(const struct installation *installation);
  * Deployments were not read. */
 bool guard_is_absent(const struct installation *installation);
 
+/* ---- webhooks ---- */
+
+enum { WEBHOOK_ENTRIES_MAX = 64 };
+
+/* One that calls claimguard. */
+struct webhook_entry {
+    const struct webhook *webhook;
+    struct location place;
+    bool is_binding; /* reviews Bindings; else pods */
+    bool fails;      /* failurePolicy Fail */
+};
+
+/* All of them. */
+struct webhook_entries {
+    struct webhook_entry items[WEBHOOK_ENTRIES_MAX];
+    size_t count;
+};
+
+/* Texts are in the findings' arena. */
+void webhook_entries_read(struct webhook_entries *out, const struct installation *installation,
+                          struct findings *findings);
+
+/* The best that they do for the Bindings of a namespace, as far as its name decides. */
+enum review { REVIEW_NONE, REVIEW_OR_IGNORE, REVIEW_OR_FAIL };
+enum review webhook_entries_review(const struct webhook_entries *entries, struct slice ns);
+
 /* ---- the checks ---- */
 
 /* For what kube-scheduler refuses a file, so that it does not start: keys that it does not know,
@@ -123,7 +149,7 @@ void doctor_check_certificates(const struct examined *examined, struct findings 
 void doctor_check_unreviewed(const struct examined *examined, struct findings *findings);
 
 /* claimguard's own Deployment and pods: how many there are, their memory and version, who schedules
- * them, whether they run: CG601, CG607, CG608, CG611 to CG613, CG806. */
+ * them, whether they run, and alike: CG601, CG607, CG608, CG611 to CG615, CG806. */
 void doctor_check_guard(const struct examined *examined, struct findings *findings);
 
 /* Marks of pods, and the schedulers that pods name: CG801 to CG805, CG807. */

@@ -167,6 +167,16 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
          "Without the ConfigMaps that they mount, the Deployment's pods cannot start. Without\n"
          "the Service, nobody reaches claimguard by its name.",
          "`" ADVICE_TEXT_APPLY "` again."),
+    RULE(CG614, LEVEL_WARNING, "claimguards of several versions run",
+         "A pod's image is not that of the Deployment, or of the other static pods: an update\n"
+         "has not ended, or is stuck. Both versions keep claims to one pod. What is new in the\n"
+         "later one holds only in its own answers.",
+         "wait for the update; if it does not end, CG612 says why."),
+    RULE(CG615, LEVEL_WARNING, "claimguards have two configurations",
+         "The ConfigMap `claimguard-agreement` has both kinds of `claimLock`. Each is in force\n"
+         "in turn, and meanwhile the claimguards of the other kind bind no pod with claims.\n"
+         "While `claimLock` changes, this lasts for about two minutes.",
+         "`readWriteOncePod: {claimLock: Annotation}` for each of them."),
     /* 7xx: the webhooks that call claimguard */
     RULE(CG701, LEVEL_ERROR, "a webhook has no caBundle",
          "The API server cannot call claimguard. With `failurePolicy: Ignore`, Bindings are\n"
@@ -285,6 +295,17 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
          "Until it has read all that it watches, it binds no pod: its answers have `Error`\n"
          "set. With a status other than 503, another program answers at `urlPrefix`.",
          "`/readyz?verbose` says what is missing."),
+    RULE(CG906, LEVEL_ERROR, "the API server cannot call a webhook",
+         "Only `claimguard verify` finds this, after a race that claimguard should have decided\n"
+         "and did not: it lets the API server call the webhook about an object of its own\n"
+         "namespace, and prints what the API server says. With `failurePolicy: Ignore`, nothing\n"
+         "is reviewed; with `Fail`, no pod is bound.",
+         "the line that the finding names."),
+    RULE(CG907, LEVEL_ERROR, "a Binding was not reviewed",
+         "Only `claimguard verify` finds this: two pods got one claim. No webhook calls\n"
+         "claimguard; or the API server can call it, and did not, as its `rules`,\n"
+         "`namespaceSelector`, `objectSelector` or `matchConditions` leave the request out.",
+         "the component `admission`; or the webhooks of `manifests/admission/webhooks.yaml`."),
     [DOCTOR_RULE_COUNT] = {.code = NULL},
 };
 

@@ -47,6 +47,8 @@ enum doctor_rule {
     CG611,
     CG612,
     CG613,
+    CG614,
+    CG615,
     /* the webhooks that call claimguard */
     CG701,
     CG702,
@@ -72,6 +74,8 @@ enum doctor_rule {
     CG903,
     CG904,
     CG905,
+    CG906,
+    CG907,
     DOCTOR_RULE_COUNT
 };
 
@@ -79,7 +83,7 @@ extern const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1]; /* see rules.h for
 
 /* Those of claimguard's Deployment and pods; those that need its configuration. */
 #define RULES_OF_GUARD \
-    (GAP_RULE(CG601) | GAP_RULES(CG607, CG608) | GAP_RULES(CG611, CG613) | GAP_RULE(CG806))
+    (GAP_RULE(CG601) | GAP_RULES(CG607, CG608) | GAP_RULES(CG611, CG614) | GAP_RULE(CG806))
 #define RULES_OF_CONFIG (GAP_RULES(CG601, CG607) | GAP_RULES(CG609, CG610) | GAP_RULE(CG707))
 
 /* The line of a value's key, or of an item of a list. */

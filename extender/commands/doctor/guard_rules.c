@@ -5,6 +5,7 @@
 #include "config/base/quantity.h"
 #include "extender/report/advice_rows.h"
 #include "extender/version.h"
+#include "policy/exclusive.h"
 
 #define NAME      SLICE("claimguard")
 #define NOT_READY SLICE("not ready")
@@ -165,6 +166,48 @@ static void check_container(const struct examined *examined, struct location pla
         finding_add(findings, CG608, place, "call the doctor of its image",
                     "it runs claimguard %.*s, and this doctor is of " CLAIMGUARD_VERSION,
                     SLICE_ARG(version));
+}
+
+/* ---- whether all are the same ---- */
+
+static struct slice image_of(const struct guard *guard)
+{
+    const struct guard_container *container = guard == NULL ? NULL : find_container(guard);
+
+    return container == NULL ? SLICE("") : container->image;
+}
+
+/* Pods are compared with the Deployment; without it, with the first static pod. */
+static void check_images(const struct installation *installation, const struct guard *deployment,
+                         struct findings *findings)
+{
+    struct slice wanted = image_of(deployment);
+
+    for (const struct guard *pod = NULL; (pod = next_pod(installation, pod)) != NULL;) {
+        struct slice image = image_of(pod);
+        if (image.len == 0 || pod->deletion_timestamp.len != 0)
+            continue;
+        if (wanted.len == 0)
+            wanted = image;
+        if (!slice_equal(image, wanted))
+            finding_add(findings, CG614, installed_place(findings, KIND_POD, &pod->meta),
+                        arena_printf(findings->arena, "image: %.*s", SLICE_ARG(wanted)).ptr,
+                        "it runs %.*s, and other claimguards %.*s", SLICE_ARG(image),
+                        SLICE_ARG(wanted));
+    }
+}
+
+/* Each claimguard writes there what its configuration says. */
+static void check_agreement(const struct installation *installation, struct findings *findings)
+{
+    const struct config_map *map =
+        installation_find(installation, KIND_CONFIG_MAP, SLICE(AGREEMENT_NAME));
+
+    if (map != NULL && slice_has(map->data, SLICE("\"claimLock.Local\"")) &&
+        slice_has(map->data, SLICE("\"claimLock.Annotation\"")))
+        finding_add(findings, CG615, installed_place(findings, KIND_CONFIG_MAP, &map->meta),
+                    "readWriteOncePod: {claimLock: Annotation}, in the configuration of each",
+                    "some claimguards have claimLock: Local, and others Annotation");
 }
 
 /* ---- who schedules it ---- */
@@ -382,6 +425,8 @@ void doctor_check_guard(const struct examined *examined, struct findings *findin
     if (deployment != NULL)
         check_deployment(examined, deployment, findings);
     check_static_pods(examined, findings);
+    check_images(installation, deployment, findings);
+    check_agreement(installation, findings);
     for (const struct guard *pod = NULL; (pod = next_pod(installation, pod)) != NULL;) {
         check_pod(installation, pod, findings);
         if (pod->mirror.len != 0 && static_pods++ == 0)

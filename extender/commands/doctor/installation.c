@@ -99,7 +99,8 @@ static const struct pull_field webhook_fields[] = {
     TEXT("failurePolicy", webhook, policy),
     PULL_IN("clientConfig", TEXT("caBundle", webhook, bundle), TEXT("url", webhook, url),
             PULL_IN("service", TEXT("namespace", webhook, service_ns),
-                    TEXT("name", webhook, service), TEXT("path", webhook, path))),
+                    TEXT("name", webhook, service), TEXT("path", webhook, path),
+                    PULL_FIELD("port", PULL_INTEGER, webhook, port))),
     PULL_ITEMS_IN(
         "rules", webhook, rules, webhook_rule, WORDS("resources", webhook_rule, resources),
         WORDS("operations", webhook_rule, operations), WORDS("apiGroups", webhook_rule, groups),
@@ -162,7 +163,8 @@ const struct installed_kind installed_kinds[INSTALLED_KINDS] = {
     INSTALLED(KIND_MARKER, marker, named_fields, GAP_RULES(CG801, CG802)),
     INSTALLED(KIND_MARKER_BINDING, marker, marker_binding_fields, GAP_RULES(CG801, CG802)),
     INSTALLED(KIND_LIMIT_RANGE, limit_range, limit_range_fields, GAP_RULE(CG803)),
-    INSTALLED(KIND_CONFIG_MAP, config_map, config_map_fields, RULES_OF_CONFIG | GAP_RULE(CG613)),
+    INSTALLED(KIND_CONFIG_MAP, config_map, config_map_fields,
+              RULES_OF_CONFIG | GAP_RULE(CG613) | GAP_RULE(CG615)),
     INSTALLED(KIND_EVENT, event, event_fields, GAP_RULE(CG612)),
 };
 static const struct installed_kind own_pods = INSTALLED(KIND_POD, guard, pod_fields, 0);

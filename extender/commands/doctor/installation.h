@@ -83,6 +83,7 @@ struct webhooks {
 struct webhook {
     struct slice name, policy /* for failures */, bundle, url;
     struct slice service_ns, service, path;
+    int64_t port;                  /* of the Service; 0: not said */
     struct pull_items rules;       /* struct webhook_rule */
     struct slice ns_label;         /* the only one of these that it selects; empty: any */
     struct pull_items expressions; /* struct namespace_expression, which each select, too */

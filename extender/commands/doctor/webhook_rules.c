@@ -5,29 +5,13 @@
 #define BINDING_PATH "/admit/binding"
 #define POD_PATH     "/admit/pod"
 
-enum { ENTRIES_MAX = 64 };
-
-/* One that calls claimguard. */
-struct webhook_entry {
-    const struct webhook *webhook;
-    struct location place;
-    bool is_binding; /* reviews Bindings; else pods */
-    bool fails;      /* failurePolicy Fail */
-};
-
-/* All of them. */
-struct webhook_entries {
-    struct webhook_entry items[ENTRIES_MAX];
-    size_t count;
-};
-
 static void read_entry(struct webhook_entries *out, const struct webhooks *configuration,
                        const struct webhook *webhook, struct findings *findings)
 {
     struct slice path = webhook->path.len != 0 ? webhook->path : webhook->url;
     bool is_binding = slice_ends_with(path, SLICE(BINDING_PATH));
 
-    if (out->count < ENTRIES_MAX && (is_binding || slice_ends_with(path, SLICE(POD_PATH))))
+    if (out->count < WEBHOOK_ENTRIES_MAX && (is_binding || slice_ends_with(path, SLICE(POD_PATH))))
         out->items[out->count++] = (struct webhook_entry){
             .webhook = webhook,
             .place = installed_place(findings, KIND_WEBHOOKS, &configuration->meta),
@@ -36,8 +20,8 @@ static void read_entry(struct webhook_entries *out, const struct webhooks *confi
         };
 }
 
-static void read_entries(struct webhook_entries *out, const struct installation *installation,
-                         struct findings *findings)
+void webhook_entries_read(struct webhook_entries *out, const struct installation *installation,
+                          struct findings *findings)
 {
     out->count = 0;
     for (const struct webhooks *configuration = NULL;
@@ -220,10 +204,7 @@ static bool leaves_out(const struct webhook *webhook, struct slice ns)
     return false;
 }
 
-/* The best that the webhooks do for the Bindings of a namespace. */
-enum review { REVIEW_NONE, REVIEW_OR_IGNORE, REVIEW_OR_FAIL };
-
-static enum review review_of(const struct webhook_entries *entries, struct slice ns)
+enum review webhook_entries_review(const struct webhook_entries *entries, struct slice ns)
 {
     enum review best = REVIEW_NONE;
 
@@ -253,7 +234,7 @@ static const struct claim *find_exclusive(const struct webhook_entries *entries,
 
     while ((claim = cluster_next_claim(&installation->inquiry.cluster, &walk)) != NULL)
         if (claim->exists && claim->is_rwop && (found == NULL || is_before(claim, found)) &&
-            review_of(entries, name_text(claim->ns)) == review)
+            webhook_entries_review(entries, name_text(claim->ns)) == review)
             found = claim;
     return found;
 }
@@ -312,7 +293,7 @@ static bool is_unreviewed(const struct examined *examined, struct findings *find
         return true;
     if (installation == NULL || !installation_knows(installation, KIND_WEBHOOKS))
         return false;
-    read_entries(&entries, installation, findings);
+    webhook_entries_read(&entries, installation, findings);
     for (size_t i = 0; i < entries.count; i++)
         if (entries.items[i].is_binding)
             return false;
@@ -357,7 +338,7 @@ void doctor_check_webhooks(const struct examined *examined, struct findings *fin
 
     if (examined->installation == NULL)
         return;
-    read_entries(&entries, examined->installation, findings);
+    webhook_entries_read(&entries, examined->installation, findings);
     for (size_t i = 0; i < entries.count; i++) {
         check_bundle(&entries.items[i], examined, findings);
         check_service(&entries.items[i], examined->installation, findings);
