@@ -29,7 +29,7 @@ void api_close(struct api *api)
     http_client_free(api->client);
     if (api->is_started)
         http_client_global_cleanup();
-    arena_dispose(&api->arena);
+    arena_wipe(&api->arena); /* Secrets may have been read */
 }
 
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
@@ -104,7 +104,7 @@ int api_call(struct api *api, const struct request *request, struct request_answ
         http_client_poll(api->client, POLL_MS);
     if (rc == 0)
         rc = take_answer(api, &exchange, out, err);
-    buf_dispose(&exchange.body);
+    buf_wipe(&exchange.body);
     return rc;
 }
 
