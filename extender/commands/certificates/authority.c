@@ -420,7 +420,8 @@ int authority_renew(struct pem_pair *authority, const struct validity *validity,
 
     int rc = read_pair(&old, authority, err);
     if (rc == 0 && gnutls_x509_crt_check_issuer(old.chain[0], old.chain[0]) == 0)
-        rc = error_set(err, ERROR_INVALID, "%s: ends soon, or has ended, and another authority has to renew it",
+        rc = error_set(err, ERROR_INVALID,
+                       "%s: ends soon, or has ended, and another authority has to renew it",
                        authority->crt_name);
     if (rc == 0) {
         int made = copy_authority(&renewed, &old, validity);

@@ -121,9 +121,11 @@ static int take_secret(struct secret *secret, struct pem_pair *pair, struct slic
         return error_set(err, ERROR_INVALID, "%s: the answer is no such Secret",
                          secret->names[NAME_OF_SECRET].ptr);
     if (remote.manager.len != 0)
-        return error_set(err, ERROR_INVALID, "%s: cert-manager makes and renews it: use it with certificates: Files, or "
-                         "delete its Certificate and it",
-                         secret->names[NAME_OF_SECRET].ptr);
+        return error_set(
+            err, ERROR_INVALID,
+            "%s: cert-manager makes and renews it: use it with certificates: Files, or "
+            "delete its Certificate and it",
+            secret->names[NAME_OF_SECRET].ptr);
     secret->uid = remote.uid;
     secret->version = remote.version;
     if (remote.bundle.len != 0 && !base64_decode(remote.bundle, arena, &secret->bundle))

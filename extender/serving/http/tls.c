@@ -57,7 +57,8 @@ static int file_error(const struct tls *tls, enum tls_file file, const char *pro
     const char *path = tls->paths[file];
 
     if (path == NULL)
-        return error_set(err, ERROR_INVALID, "%s: %s: %s", tls->section, secret_keys[file], problem);
+        return error_set(err, ERROR_INVALID, "%s: %s: %s", tls->section, secret_keys[file],
+                         problem);
     if (access(path, R_OK) != 0)
         return error_system(err, errno, "%s.%s %s", tls->section, file_keys[file], path);
     return error_set(err, ERROR_INVALID, "%s.%s %s: %s", tls->section, file_keys[file], path,

@@ -78,9 +78,10 @@ static int count_broken(void *context, struct error *err)
 /* Each document is read alone: "---" at the begin of a line is nothing else, even in a text. */
 Test(source_manifests, goes_on_behind_a_document_that_cannot_be_read)
 {
-    static const char text[] = "%YAML 1.1\n---\nkind: Pod\n---\nkind: Pod\nkind: Pod\nspec: [\n--- \n"
-                               "kind: Pod\na: |\n  ---\n---\n\tkind: Pod\n---\nkind: Pod\na: '\n---\n"
-                               "kind: Pod\na: --\n---";
+    static const char text[] =
+        "%YAML 1.1\n---\nkind: Pod\n---\nkind: Pod\nkind: Pod\nspec: [\n--- \n"
+        "kind: Pod\na: |\n  ---\n---\n\tkind: Pod\n---\nkind: Pod\na: '\n---\n"
+        "kind: Pod\na: --\n---";
     char folder[] = "/tmp/claimguard-XXXXXX", path[64];
     struct error err = {0}, last = {0};
     struct source_report report;
