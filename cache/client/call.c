@@ -30,7 +30,7 @@ void api_close(struct api *api)
     http_client_free(api->client);
     if (api->is_started)
         http_client_global_cleanup();
-    arena_dispose(&api->arena);
+    arena_wipe(&api->arena); /* Secrets may have been read */
 }
 
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
@@ -135,7 +135,7 @@ int api_call_all(struct api *api, const struct request *requests, size_t count,
             rc = take_answer(api, &exchanges[i], &out[i], err);
         else if (!exchanges[i].has_ended && exchanges[i].transfer != NULL)
             http_client_cancel(api->client, exchanges[i].transfer);
-        buf_dispose(&exchanges[i].body);
+        buf_wipe(&exchanges[i].body);
     }
     return rc;
 }

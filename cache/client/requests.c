@@ -32,7 +32,7 @@ static void ticket_free(struct ticket *ticket)
     requests->message_count -= is_message(ticket);
     requests->objects_in[ticket->sent.share] -= is_about_object(ticket);
     requests->messages_in[ticket->sent.share] -= is_message(ticket);
-    buf_dispose(&ticket->answer);
+    buf_wipe(&ticket->answer); /* it may be a Secret */
     free(ticket);
 }
 

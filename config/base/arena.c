@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BLOCK_BYTES = 16 * 1024, KEPT_BYTES_MAX = 256 * 1024, ALIGNMENT = 16 };
 
@@ -36,6 +37,13 @@ void arena_dispose(struct arena *arena)
     }
     arena->blocks = NULL;
     arena->used_bytes = 0;
+}
+
+void arena_wipe(struct arena *arena)
+{
+    for (struct arena_block *block = arena->blocks; block != NULL; block = block->next)
+        explicit_bzero(block->bytes, block->used);
+    arena_dispose(arena);
 }
 
 void arena_reset(struct arena *arena)

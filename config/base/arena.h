@@ -25,6 +25,9 @@ struct arena {
 void arena_init(struct arena *arena, size_t max_bytes);
 void arena_dispose(struct arena *arena);
 
+/* The same, for what had keys in it: overwrites all of it first. */
+void arena_wipe(struct arena *arena);
+
 /* Empties the arena. It keeps its largest block of at most 256 KiB for the next use. */
 void arena_reset(struct arena *arena);
 

@@ -22,6 +22,13 @@ void buf_dispose(struct buf *buf)
     *buf = (struct buf){.max_bytes = buf->max_bytes, .share = buf->share};
 }
 
+void buf_wipe(struct buf *buf)
+{
+    if (buf->bytes != NULL)
+        explicit_bzero(buf->bytes, buf->capacity);
+    buf_dispose(buf);
+}
+
 void buf_reset(struct buf *buf, size_t keep_bytes)
 {
     if (buf->capacity > keep_bytes)

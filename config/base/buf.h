@@ -32,6 +32,9 @@ struct buf {
 void buf_init(struct buf *buf, size_t max_bytes);
 void buf_dispose(struct buf *buf);
 
+/* The same, for a text with keys: overwrites it first. While it grew, it may have been moved. */
+void buf_wipe(struct buf *buf);
+
 /* Empties the buffer. Frees its memory if that is more than keep_bytes. */
 void buf_reset(struct buf *buf, size_t keep_bytes);
 

@@ -38,11 +38,11 @@ int open_certificates(struct state *state, struct error *err)
         return tls_open(&state->tls, &config->server.tls, "server.tls", err) < 0
                    ? err->code
                    : reload_open_admission(&state->admission_tls, config, err);
-    if (tls_open_empty(&state->tls, "server.tls", err) < 0)
+    if (tls_open_empty(&state->tls, "Secret claimguard-tls", err) < 0)
         return err->code;
     return config->admission.listen.len == 0
                ? 0
-               : tls_open_empty(&state->admission_tls, "admission.tls", err);
+               : tls_open_empty(&state->admission_tls, "Secret claimguard-tls", err);
 }
 
 void close_certificates(struct state *state)

@@ -189,7 +189,8 @@ END
     await 60 "all is gone" verify_left_nobody
     status=0
     "$claimguard" verify --kubeconfig "$plane/claimguard.kubeconfig" >"$plane/verified" 2>&1 || status=$?
-    [ $status = 2 ] && grep -q 'a namespace: .* status 403' "$plane/verified" || fail "$status: $(cat "$plane/verified")"
+    [ $status = 2 ] || fail "$status: $(cat "$plane/verified")"
+    grep -q 'a namespace: .* status 403' "$plane/verified" || fail "$(cat "$plane/verified")"
 }
 verify_left_of_others() {
     [ "$(k get namespaces -l app.kubernetes.io/managed-by=claimguard-verify -o name | sort | xargs)" = "namespace/claimguard-verify-cccccccc namespace/not-ours" ]

@@ -33,12 +33,12 @@ struct audit_check {
     struct slice unknown_names; /* some of them, for people */
     size_t differing;           /* objects of one name that differ, where none is nearest */
     struct slice differing_names;
-    size_t unknown_volumes;     /* uses of claims whose volumes the input lacks */
-    size_t unknown_attachment;  /* findings that depend on whether a volume is attached */
-    bool has_inline;            /* a driver of an inline volume was to be found */
-    bool has_class;             /* a claim names a VolumeAttributesClass */
-    bool has_deleting;          /* a class may be in use by a volume that the input lacks */
-    bool has_driver;            /* a driver was to be found on nodes */
+    size_t unknown_volumes;    /* uses of claims whose volumes the input lacks */
+    size_t unknown_attachment; /* findings that depend on whether a volume is attached */
+    bool has_inline;           /* a driver of an inline volume was to be found */
+    bool has_class;            /* a claim names a VolumeAttributesClass */
+    bool has_deleting;         /* a class may be in use by a volume that the input lacks */
+    bool has_driver;           /* a driver was to be found on nodes */
 };
 
 void audit_check_claims(struct audit_check *check);

@@ -109,7 +109,8 @@ static void report_node_claim(struct audit_check *check, const struct claim_reco
     check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 
-/* Whether another file has the claim with other access modes: it is not known which the pods have. */
+/* Whether another file has the claim with other access modes: it is not known which the pods have.
+ */
 static bool differs(const struct record *claim)
 {
     for (const struct record *at = claim->same; at != NULL; at = at->same)

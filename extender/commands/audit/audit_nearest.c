@@ -67,9 +67,10 @@ static struct claim_record *bound_twin(struct record *first, struct claim_record
 struct claim_record *audit_claim_of(struct audit_check *check, const struct record *record,
                                     const struct volume_use *use)
 {
-    struct record *first = use->is_inline || use->name.len == 0
-                               ? NULL
-                               : inventory_find(check->inventory, KIND_CLAIM, record->ns, use->name);
+    struct record *first =
+        use->is_inline || use->name.len == 0
+            ? NULL
+            : inventory_find(check->inventory, KIND_CLAIM, record->ns, use->name);
     size_t best = best_nearness(first, record);
     struct claim_record *claim = (struct claim_record *)next_near(first, record, best);
 
@@ -150,11 +151,10 @@ static struct classes classes_of(const struct audit_check *check, const struct c
 {
     const struct inventory *inventory = check->inventory;
     struct slice name = name_slice(claim_storage_class(claim->stored));
-    struct classes classes = {
-        .claim = &claim->record,
-        .newest = SLICE(""),
-        .are_default =
-            name.len == 0 && !claim->names_class && claim_phase(claim->stored) != CLAIM_BOUND};
+    struct classes classes = {.claim = &claim->record,
+                              .newest = SLICE(""),
+                              .are_default = name.len == 0 && !claim->names_class &&
+                                             claim_phase(claim->stored) != CLAIM_BOUND};
     size_t nearest = 0;
 
     classes.first = classes.are_default ? inventory->first[KIND_STORAGE_CLASS]

@@ -158,8 +158,7 @@ static bool is_stored(const struct cluster *cluster, const struct object *object
 
 struct slice inventory_stored_name(struct inventory *inventory, struct slice name, uint32_t twin)
 {
-    return twin == 0 ? name
-                     : arena_printf(&inventory->scratch, "%.*s\n%u", SLICE_ARG(name), twin);
+    return twin == 0 ? name : arena_printf(&inventory->scratch, "%.*s\n%u", SLICE_ARG(name), twin);
 }
 
 /* Of an object that two files have, the cluster has the first one; but of a pod, the last one; and
@@ -287,7 +286,7 @@ void inventory_link(struct inventory *inventory)
         struct claim_record *claim = (struct claim_record *)at;
         arena_reset(&inventory->scratch);
         struct slice name = inventory_stored_name(inventory, at->name, claim->twin);
-        claim->stored = cluster_find_claim(
-            inventory->cluster, at->ns.len == 0 ? fallback_ns(inventory) : at->ns, name);
+        claim->stored = cluster_find_claim(inventory->cluster,
+                                           at->ns.len == 0 ? fallback_ns(inventory) : at->ns, name);
     }
 }

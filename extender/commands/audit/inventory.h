@@ -164,8 +164,8 @@ void inventory_forget(struct inventory *inventory, enum kind kind);
 /* Connects the records, after the last object. */
 void inventory_link(struct inventory *inventory);
 
-/* The first record of that kind (struct workload, ...) and name; NULL: there is none. An empty namespace
- * is the inventory's. */
+/* The first record of that kind (struct workload, ...) and name; NULL: there is none. An empty
+ * namespace is the inventory's. */
 void *inventory_find(const struct inventory *inventory, enum kind kind, struct slice ns,
                      struct slice name);
 

@@ -10,7 +10,7 @@ struct taking {
     const struct source_text *object;
     struct reading reading;
     enum kind kind;
-    uint32_t twin; /* of a claim */
+    uint32_t twin;   /* of a claim */
     bool has_failed; /* no memory */
 };
 

@@ -137,14 +137,13 @@ static void judge_file(struct manifests *manifests)
 
     if (manifests->broken.file == manifests->files)
         return;
-    bool is_template = !is_made && (manifests->comments.has_braces ||
-                                    (slice_has(slice_of(path), SLICE("templates/")) &&
-                                     has_word(path, "{{")));
+    bool is_template =
+        !is_made && (manifests->comments.has_braces ||
+                     (slice_has(slice_of(path), SLICE("templates/")) && has_word(path, "{{")));
     manifests->broken.file = manifests->files;
     manifests->broken.is_template = is_template;
-    manifests->broken.is_manifest = is_made || manifests->root == NULL ||
-                                    has_word(path, "kind:") || has_word(path, "\"kind\"") ||
-                                    has_word(path, "apiVersion");
+    manifests->broken.is_manifest = is_made || manifests->root == NULL || has_word(path, "kind:") ||
+                                    has_word(path, "\"kind\"") || has_word(path, "apiVersion");
 }
 
 /* A part of a file cannot be read. */
@@ -244,7 +243,8 @@ static bool is_excluded(struct manifests *manifests, const char *path, bool is_f
     size_t root_bytes = strlen(manifests->root);
     const char *below = path + root_bytes + strspn(path + root_bytes, "/");
 
-    if (!is_foreign && (!is_read || !settings_exclude(manifests->settings, manifests->prefix, below)))
+    if (!is_foreign &&
+        (!is_read || !settings_exclude(manifests->settings, manifests->prefix, below)))
         return false;
     manifests->excluded++;
     return true;
@@ -384,12 +384,13 @@ static int read_folders(struct manifests *manifests, const char *path, struct er
 void manifests_init(struct manifests *manifests, struct inventory *inventory,
                     struct audit_report *report)
 {
-    *manifests = (struct manifests){
-        .inventory = inventory,
-        .report = report,
-        .source = {
-            .text_sink = take, .broken = take_broken, .context = manifests, .wants_places = true,
-            .skips_foreign = true}};
+    *manifests = (struct manifests){.inventory = inventory,
+                                    .report = report,
+                                    .source = {.text_sink = take,
+                                               .broken = take_broken,
+                                               .context = manifests,
+                                               .wants_places = true,
+                                               .skips_foreign = true}};
 }
 
 /* All that was read, and all that was not. */

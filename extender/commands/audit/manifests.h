@@ -37,7 +37,7 @@ struct manifests {
     struct audit_report *report;
     struct source source;
     struct load_progress progress;
-    const struct audit_settings *settings;          /* what is excluded; set by the owner */
+    const struct audit_settings *settings; /* what is excluded; set by the owner */
     struct {
         size_t file; /* in which something could not be read; 0: none */
         bool is_template, is_manifest;

@@ -25,8 +25,8 @@ struct audit_settings {
 };
 
 /* Finds the settings of a file or folder that is audited: its own; else those of the nearest folder
- * above, up to the root of its git repository, or to where the command runs. NULL in *out: there are
- * none. Errors: ERROR_NO_MEMORY. */
+ * above, up to the root of its git repository, or to where the command runs. NULL in *out: there
+ * are none. Errors: ERROR_NO_MEMORY. */
 int settings_find(const char **out, const char *path, struct arena *arena, struct error *err);
 
 /* The folder, from that of the settings: "deploy/"; empty: it is that, or not in it. NULL: no

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { SERIAL_BYTES = 16, KEY_ID_BYTES = 64, VERSION = 3 };
+enum { SERIAL_BYTES = 16, KEY_ID_BYTES = 64, OID_BYTES = 128, VERSION = 3 };
 
 /* ---- names ---- */
 
@@ -215,14 +215,13 @@ static int write_pair(struct pem_pair *out, const struct material *made)
     return rc < 0 ? rc : append_crt(&out->crt, made->chain[0]);
 }
 
-/* Replaces the bundle by the certificate and those of the others that are valid at that time. */
+/* Writes the certificate and those of the others that are valid at that time to *out, which is NULL
+ * at first. */
 static int write_bundle(char **out, gnutls_x509_crt_t renewed, const struct material *others,
                         int64_t now_s)
 {
-    int rc;
+    int rc = append_crt(out, renewed);
 
-    wipe(out);
-    rc = append_crt(out, renewed);
     for (unsigned i = 0; i < others->count && i < BUNDLE_MAX - 1 && rc == 0; i++)
         if (gnutls_x509_crt_get_expiration_time(others->chain[i]) > now_s)
             rc = append_crt(out, others->chain[i]);
@@ -368,23 +367,76 @@ int certificate_make(struct pem_pair *out, const struct pem_pair *authority,
     return rc;
 }
 
+/* ---- renewing ---- */
+
+/* All extensions as they are: they are of the key and its use. */
+static int copy_extensions(gnutls_x509_crt_t to, gnutls_x509_crt_t from)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; rc == 0; i++) {
+        char oid[OID_BYTES];
+        size_t size = sizeof oid;
+        unsigned is_critical = 0;
+        gnutls_datum_t value = {NULL, 0};
+        rc = gnutls_x509_crt_get_extension_info(from, i, oid, &size, &is_critical);
+        if (rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
+            return 0;
+        if (rc == 0)
+            rc = gnutls_x509_crt_get_extension_data2(from, i, &value);
+        if (rc == 0)
+            rc = gnutls_x509_crt_set_extension_by_oid(to, oid, value.data, value.size, is_critical);
+        gnutls_free(value.data);
+    }
+    return rc;
+}
+
+/* A new certificate of the same name and key. One that was read cannot be changed: GnuTLS writes a
+ * year from 2050 on in another form, for which that one has no place. */
+static int copy_authority(struct material *out, const struct material *old,
+                          const struct validity *validity)
+{
+    out->chain = gnutls_calloc(1, sizeof(gnutls_x509_crt_t));
+    if (out->chain == NULL)
+        return GNUTLS_E_MEMORY_ERROR;
+    int rc = gnutls_x509_crt_init(&out->chain[0]);
+    if (rc < 0)
+        return rc;
+    out->count = 1;
+    rc = gnutls_x509_crt_set_version(out->chain[0], VERSION);
+    if (rc == 0)
+        rc = gnutls_x509_crt_set_key(out->chain[0], old->key);
+    if (rc == 0) /* without a name of a proxy, this copies the name, byte by byte */
+        rc = gnutls_x509_crt_set_proxy_dn(out->chain[0], old->chain[0], 0, NULL, 0);
+    if (rc == 0)
+        rc = copy_extensions(out->chain[0], old->chain[0]);
+    return rc < 0 ? rc : set_frame(out->chain[0], validity);
+}
+
 int authority_renew(struct pem_pair *authority, const struct validity *validity, struct error *err)
 {
     struct material renewed = {0}, old = {0};
+    char *bundle = NULL;
 
-    int rc = read_pair(&renewed, authority, err);
-    if (rc == 0)
-        rc = read_chain(&old, authority, err);
-    if (rc == 0 && gnutls_x509_crt_check_issuer(renewed.chain[0], renewed.chain[0]) == 0)
-        rc = error_set(err, ERROR_INVALID, "%s: ends soon, and another authority has to renew it",
+    int rc = read_pair(&old, authority, err);
+    if (rc == 0 && gnutls_x509_crt_check_issuer(old.chain[0], old.chain[0]) == 0)
+        rc = error_set(err, ERROR_INVALID,
+                       "%s: ends soon, or has ended, and another authority has to renew it",
                        authority->crt_name);
     if (rc == 0) {
-        int made = set_frame(renewed.chain[0], validity); /* all else stays as it is */
+        int made = copy_authority(&renewed, &old, validity);
         if (made == 0)
-            made = sign(&renewed, &renewed);
+            made = gnutls_x509_crt_sign2(renewed.chain[0], renewed.chain[0], old.key,
+                                         GNUTLS_DIG_UNKNOWN, 0);
         if (made == 0)
-            made = write_bundle(&authority->crt, renewed.chain[0], &old, validity->from_s);
+            made = write_bundle(&bundle, renewed.chain[0], &old, validity->from_s);
         rc = check(made, authority->crt_name, err);
+    }
+    if (rc == 0) {
+        free(authority->crt);
+        authority->crt = bundle;
+    } else {
+        free(bundle);
     }
     material_dispose(&renewed);
     material_dispose(&old);

@@ -72,7 +72,8 @@ struct wish {
 int certificate_make(struct pem_pair *out, const struct pem_pair *authority,
                      const struct wish *wish, struct error *err);
 
-/* Puts a new certificate of the same key before those in the bundle that are valid at from_s. */
+/* Puts a new certificate of the same key before those in the bundle that are valid at from_s.
+ * Errors: ERROR_INVALID: another authority has to do it; then the pair is as before. */
 int authority_renew(struct pem_pair *authority, const struct validity *validity, struct error *err);
 
 /* Appends to *bundle the certificates of another one that it lacks and that are valid at now_s, as

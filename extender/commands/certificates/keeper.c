@@ -62,6 +62,18 @@ static int advance(struct keeper *keeper, const struct certificates *certificate
     return replace(&keeper->next, &there, err) < 0 ? err->code : KEEPER_SOON;
 }
 
+/* An authority that a person has to renew, which each round finds. */
+static void warn(struct keeper *keeper, const struct certificates *certificates)
+{
+    const struct certificate_entry *authority = &certificates->entries[CERTIFICATE_AUTHORITY];
+
+    if (authority->action != ACTION_KEPT || strcmp(keeper->warned, authority->reason) == 0)
+        return;
+    memcpy(keeper->warned, authority->reason, sizeof keeper->warned);
+    if (authority->reason[0] != '\0')
+        log_warn("the authority cannot be renewed", LOG_STR("reason", authority->reason));
+}
+
 static void log_changes(const struct upkeep *upkeep)
 {
     for (int i = 0; i < CERTIFICATE_COUNT; i++) {
@@ -88,6 +100,7 @@ int keeper_round(struct keeper *keeper, struct api *api, int64_t now_s, struct e
         rc = upkeep_run(&upkeep, keeper->ns, &terms, false, api, err);
     if (rc == 0) {
         log_changes(&upkeep);
+        warn(keeper, &certificates);
         rc = advance(keeper, &certificates, err);
     }
     certificates_wipe(&certificates);

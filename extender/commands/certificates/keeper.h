@@ -26,6 +26,7 @@ struct keeper_texts {
 struct keeper {
     const char *ns; /* of the Secrets; borrowed */
     struct keeper_texts shown, next;
+    char warned[REASON_BYTES]; /* of the authority, in the log already */
 };
 
 enum keeper_result {

@@ -113,9 +113,9 @@ static int refresh_authority(struct certificates *certificates,
 
     if (check_whole(&entry->pair, err) < 0)
         return err->code;
-    entry->until_s = validity.until_s;
     if (entry->pair.crt == NULL) {
         entry->action = ACTION_CREATED;
+        entry->until_s = validity.until_s;
         return check_none_signed(certificates, err) < 0
                    ? err->code
                    : certificate_make(&entry->pair, NULL,
@@ -124,13 +124,18 @@ static int refresh_authority(struct certificates *certificates,
     if (certificate_read(&facts, &entry->pair, NULL, err) < 0 ||
         check_authority(&facts, &entry->pair, err) < 0)
         return err->code;
-    if (ends_soon(entry, &facts.validity, terms)) {
-        entry->action = ACTION_RENEWED;
-        return authority_renew(&entry->pair, &validity, err);
+    int rc = 1;
+    if (ends_soon(entry, &facts.validity, terms))
+        rc = authority_renew(&entry->pair, &validity, err);
+    if (rc == ERROR_INVALID && facts.validity.until_s > terms->now_s) {
+        /* it can sign until then, and a person has to renew it */
+        (void)snprintf(entry->reason, sizeof entry->reason, "%.*s", REASON_BYTES - 1, err->message);
+        *err = (struct error){0};
+        rc = 1;
     }
-    entry->action = ACTION_KEPT;
-    entry->until_s = facts.validity.until_s;
-    return 0;
+    entry->action = rc == 0 ? ACTION_RENEWED : ACTION_KEPT;
+    entry->until_s = rc == 0 ? validity.until_s : facts.validity.until_s;
+    return rc < 0 ? rc : 0;
 }
 
 /* ---- what it signs ---- */

@@ -36,7 +36,8 @@ struct certificates {
         struct pem_pair pair;
         enum action action;
         int64_t until_s;           /* since 1970 */
-        char reason[REASON_BYTES]; /* why it was renewed; "": it was not */
+        char reason[REASON_BYTES]; /* why it was renewed; of an authority that is kept: why a
+                                      person has to renew it; "": none */
     } entries[CERTIFICATE_COUNT];
 };
 
@@ -60,7 +61,8 @@ enum { LIFE_S = 365 * 24 * 3600, AUTHORITY_LIFE_S = 10 * LIFE_S }; /* unless a c
  * hosts_add. */
 int service_hosts(struct hosts *out, const char *ns, struct error *err);
 
-/* Makes what is missing, and renews what ends soon, in place.
+/* Makes what is missing, and renews what ends soon, in place. An authority that only another one
+ * can renew is kept as long as it is valid, and what it signs ends with it at the latest.
  * Errors: ERROR_INVALID: what is there cannot be used; the message says what to remove. Then some
  * may be made already, and none should be written. */
 int certificates_refresh(struct certificates *certificates, const struct certificate_terms *terms,

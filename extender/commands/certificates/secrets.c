@@ -121,8 +121,11 @@ static int take_secret(struct secret *secret, struct pem_pair *pair, struct slic
         return error_set(err, ERROR_INVALID, "%s: the answer is no such Secret",
                          secret->names[NAME_OF_SECRET].ptr);
     if (remote.manager.len != 0)
-        return error_set(err, ERROR_INVALID, "%s: cert-manager makes and renews it",
-                         secret->names[NAME_OF_SECRET].ptr);
+        return error_set(
+            err, ERROR_INVALID,
+            "%s: cert-manager makes and renews it: use it with certificates: Files, or "
+            "delete its Certificate and it",
+            secret->names[NAME_OF_SECRET].ptr);
     secret->uid = remote.uid;
     secret->version = remote.version;
     if (remote.bundle.len != 0 && !base64_decode(remote.bundle, arena, &secret->bundle))
@@ -254,9 +257,7 @@ int secrets_write(const struct secrets *secrets, const struct certificates *cert
     buf_init(&body, SECRET_BYTES_MAX);
     put_body(&body, secrets, which, certificates);
     int rc = send_secret(secrets, which, &body, api, err);
-    if (body.bytes != NULL)
-        gnutls_memset(body.bytes, 0, body.capacity);
-    buf_dispose(&body);
+    buf_wipe(&body);
     return rc;
 }
 

@@ -67,7 +67,7 @@ struct inquiry {
     int64_t now_ms;                       /* since 1970, of a live cluster; 0: not known */
     enum list_gap gaps[KIND_NAMED_COUNT]; /* of a live cluster */
     uint64_t left_out;                    /* objects of a live cluster that could not be decoded */
-    size_t without_details; /* objects whose details are lost, as in details_store.h */
+    size_t without_details;  /* objects whose details are lost, as in details_store.h */
     struct error unreadable; /* the first of them that cannot be read; code 0: none */
     struct details_store *details;
     struct kubeconfig *kubeconfig; /* NULL: a snapshot */

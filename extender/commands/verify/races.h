@@ -1,5 +1,5 @@
 /*
- * races: whether a claim gets two pods, whoever binds the second one: the rows of
+ * races: whether a claim gets two pods, for each way to bind the second one: the rows of
  * docs/guarantees.md that can be tried in any cluster. Two pods name one claim. Both are bound at
  * the same moment, then each once more, one after the other; and the API server is asked which of
  * them have a node. A scheduler gets a pod whose claim another pod has.

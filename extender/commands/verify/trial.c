@@ -402,7 +402,7 @@ static const struct pull_field list_fields[] = {
                 PULL_IN("annotations", PULL_FIELD(ENDS_KEY, PULL_STRING, leftover, ends)))),
 };
 
-/* Its run is over. The name is one that we give, whoever has set the label. */
+/* Its run is over. Anybody may set the label, so the name has to be one that we give. */
 static bool is_left(const struct leftover *leftover)
 {
     struct slice name = leftover->name;

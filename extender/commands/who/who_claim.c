@@ -254,7 +254,8 @@ static bool take_pods(struct who_claim *claim, const struct who_index *index)
         struct who_pod *pod = pod_holds(namings[i].pod) ? &claim->holders[claim->holder_count++]
                                                         : &claim->waiters[claim->waiter_count++];
         *pod = (struct who_pod){.pod = namings[i].pod, .details.grace_seconds = -1};
-        if (is_wanted(claim, pod) && !who_pod_init(pod, claim->inquiry, namings[i].pod, claim->arena))
+        if (is_wanted(claim, pod) &&
+            !who_pod_init(pod, claim->inquiry, namings[i].pod, claim->arena))
             return false;
     }
     if (!who_find_waits(claim))

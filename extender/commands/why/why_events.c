@@ -88,7 +88,8 @@ void why_take_event(struct why *why, struct slice text)
     bool is_read = event_details_read(text, &arena, &read);
     bool is_about = is_read && (slice_equal(read.kind, slice_of(kind_text(KIND_POD))) ||
                                 slice_equal(read.kind, slice_of(kind_text(KIND_CLAIM))));
-    is_about = is_about && api_group_of(read.api_version).len == 0 && why_asks_namespace(why, read.ns);
+    is_about =
+        is_about && api_group_of(read.api_version).len == 0 && why_asks_namespace(why, read.ns);
     why->has_events = why->has_events || is_about;
     if (is_about && !slice_equal(read.type, SLICE("Normal")))
         keep(why, &read);

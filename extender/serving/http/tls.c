@@ -15,6 +15,7 @@ enum { KEY_ID_BYTES = 64 };
 
 enum tls_file { FILE_CERT, FILE_KEY, FILE_CLIENT_CA, FILE_COUNT };
 static const char *const file_keys[FILE_COUNT] = {"certFile", "keyFile", "clientCAFile"};
+static const char *const secret_keys[FILE_COUNT] = {"tls.crt", "tls.key", "ca.crt"};
 
 /* What the files contained when they were read. */
 struct tls_identity {
@@ -27,7 +28,7 @@ struct tls_identity {
 };
 
 struct tls {
-    const char *section;           /* "server.tls" */
+    const char *section;           /* "server.tls"; without files: "Secret claimguard-tls" */
     pthread_mutex_t lock;          /* guards identity, not what it points to */
     struct tls_identity *identity; /* in force */
     char *paths[FILE_COUNT];       /* NULL: not configured */
@@ -56,7 +57,8 @@ static int file_error(const struct tls *tls, enum tls_file file, const char *pro
     const char *path = tls->paths[file];
 
     if (path == NULL)
-        return error_set(err, ERROR_INVALID, "%s.%s: %s", tls->section, file_keys[file], problem);
+        return error_set(err, ERROR_INVALID, "%s: %s: %s", tls->section, secret_keys[file],
+                         problem);
     if (access(path, R_OK) != 0)
         return error_system(err, errno, "%s.%s %s", tls->section, file_keys[file], path);
     return error_set(err, ERROR_INVALID, "%s.%s %s: %s", tls->section, file_keys[file], path,

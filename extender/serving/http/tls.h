@@ -39,8 +39,9 @@ int tls_open(struct tls **out, const struct tls_files *files, const char *sectio
              struct error *err);
 void tls_close(struct tls *tls);
 
-/* Without files: handshakes fail until tls_give. Ownership, errors: as tls_open. */
-int tls_open_empty(struct tls **out, const char *section, struct error *err);
+/* Without files: handshakes fail until tls_give. origin: of the texts, for messages. Ownership,
+ * errors: as tls_open. */
+int tls_open_empty(struct tls **out, const char *origin, struct error *err);
 
 /* In PEM. */
 struct tls_texts {

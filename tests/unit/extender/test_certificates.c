@@ -174,6 +174,33 @@ Test(certificates, an_authority_is_renewed_with_its_key_and_the_old_one_overlaps
     free(key);
 }
 
+/* From 2050 on, a certificate has its times in another form. */
+Test(certificates, an_authority_is_renewed_beyond_2049)
+{
+    int64_t late = NOW + INT64_C(9) * YEAR;
+
+    cr_assert_eq(refresh_at(NOW), 0);
+    char *old = strdup(pair(CERTIFICATE_AUTHORITY)->crt);
+    terms.authority_life_s = INT64_C(30) * YEAR;
+    cr_assert_eq(refresh_at(late), 0, "%s", err.message);
+    expect_actions(ACTION_RENEWED, ACTION_RENEWED, ACTION_RENEWED);
+    cr_expect(is_good_server(old, "127.0.0.1"), "its name and key are the same");
+    cr_expect(is_good_server(pair(CERTIFICATE_AUTHORITY)->crt, "127.0.0.1"));
+    gnutls_x509_crt_t crt = parse(pair(CERTIFICATE_AUTHORITY)->crt);
+    unsigned usage = 0, is_critical = 0;
+    int path = -1;
+    cr_expect_eq(gnutls_x509_crt_get_expiration_time(crt), late + 30 * (int64_t)YEAR);
+    cr_expect_gt(gnutls_x509_crt_get_basic_constraints(crt, &is_critical, NULL, &path), 0);
+    cr_expect(is_critical != 0 && path == 0);
+    cr_expect_eq(gnutls_x509_crt_get_key_usage(crt, &usage, NULL), 0);
+    cr_expect_eq(usage, GNUTLS_KEY_KEY_CERT_SIGN | GNUTLS_KEY_CRL_SIGN);
+    gnutls_x509_crt_deinit(crt);
+    terms.authority_life_s = INT64_C(10) * YEAR;
+    cr_assert_eq(refresh_at(late + INT64_C(29) * YEAR), 0, "%s", err.message);
+    expect_actions(ACTION_RENEWED, ACTION_RENEWED, ACTION_RENEWED);
+    free(old);
+}
+
 Test(certificates, a_name_that_is_missing_is_added_and_those_that_are_there_stay)
 {
     cr_assert_eq(refresh_at(NOW), 0);

@@ -5,6 +5,22 @@ TestSuite(certificates_refused, .init = setup, .fini = teardown);
 
 /* ---- an authority that somebody else has made ---- */
 
+static bool has_root; /* that is not there */
+
+static void sign_by_root(gnutls_x509_crt_t crt)
+{
+    gnutls_x509_privkey_t key;
+    gnutls_x509_crt_t root;
+
+    cr_assert(gnutls_x509_privkey_init(&key) == 0 && gnutls_x509_crt_init(&root) == 0);
+    cr_assert_eq(gnutls_x509_privkey_generate(key, GNUTLS_PK_RSA, 2048, 0), 0);
+    cr_assert_eq(gnutls_x509_crt_set_dn(root, "CN=root", NULL), 0);
+    cr_assert_eq(gnutls_x509_crt_set_key(root, key), 0);
+    cr_assert_eq(gnutls_x509_crt_sign2(crt, root, key, GNUTLS_DIG_SHA256, 0), 0);
+    gnutls_x509_crt_deinit(root);
+    gnutls_x509_privkey_deinit(key);
+}
+
 /* Puts an RSA authority without key identifiers in place, in the form that openssl writes. */
 static void put_rsa_authority(bool is_authority)
 {
@@ -21,7 +37,10 @@ static void put_rsa_authority(bool is_authority)
     cr_assert_eq(gnutls_x509_crt_set_basic_constraints(crt, is_authority, -1), 0);
     cr_assert_eq(gnutls_x509_crt_set_activation_time(crt, NOW - DAY), 0);
     cr_assert_eq(gnutls_x509_crt_set_expiration_time(crt, NOW + YEAR), 0);
-    cr_assert_eq(gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0), 0);
+    if (has_root)
+        sign_by_root(crt);
+    else
+        cr_assert_eq(gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0), 0);
     cr_assert_eq(gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &text), 0);
     pair(CERTIFICATE_AUTHORITY)->crt = strndup((char *)text.data, text.size);
     gnutls_free(text.data);
@@ -42,6 +61,24 @@ Test(certificates_refused, an_authority_of_another_kind_is_used_and_renewed)
     cr_assert_eq(refresh_at(NOW + YEAR - DAY), 0, "%s", err.message);
     expect_actions(ACTION_RENEWED, ACTION_RENEWED, ACTION_RENEWED);
     cr_expect(is_good_server(pair(CERTIFICATE_AUTHORITY)->crt, "127.0.0.1"));
+}
+
+/* What it signs is renewed as long as it is valid, and ends with it. */
+Test(certificates_refused, an_authority_that_another_one_has_to_renew_is_kept)
+{
+    has_root = true;
+    put_rsa_authority(true);
+    terms.life_s = 30 * DAY;
+    cr_assert_eq(refresh_at(NOW), 0, "%s", err.message);
+    for (int days = 10; days > 0; days = days == 10 ? 2 : 0) {
+        cr_assert_eq(refresh_at(NOW + YEAR - days * DAY), 0, "%s", err.message);
+        expect_actions(ACTION_KEPT, ACTION_RENEWED, ACTION_RENEWED);
+        cr_expect_not_null(strstr(certificates.entries[CERTIFICATE_AUTHORITY].reason,
+                                  "another authority has to renew it"));
+        cr_expect_eq(certificates.entries[CERTIFICATE_SERVER].until_s, NOW + YEAR);
+        terms.replaces = true;
+    }
+    cr_expect_lt(refresh_at(NOW + YEAR), 0, "it has ended");
 }
 
 /* ---- what is refused ---- */
