@@ -30,7 +30,9 @@ static void serve(void)
 {
     answer("POST", "/", 201, POD(""));
     answer("POST", "accessreviews", 201, "{\"status\":{\"allowed\":true}}");
-    answer("GET", "/events", 200, "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"items\":[]}");
+    answer("GET", "/events", 200,
+           "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1\"},"
+           "\"items\":[]}");
     answer("GET", "/version", 200, "{\"major\":\"1\",\"minor\":\"37\"}");
     answer("GET", "/apis/storage.k8s.io/v1", 200, "{}");
     answer("GET", "?labelSelector=", 200, "{\"items\":[]}");
