@@ -68,7 +68,7 @@ struct source {
      * that are not stored. */
     int (*own_sink)(void *context, const struct own_object *object, struct error *err);
 
-    /* Receives the error of a YAML document that cannot be read; then reading goes on with the next
+    /* Receives the error of a YAML document that cannot be read; then reading continues with the next
      * one. Negative, with err set: stop. NULL: an error ends the reading. */
     int (*broken)(void *context, struct error *err);
 
