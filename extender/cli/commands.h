@@ -33,7 +33,7 @@ struct arguments {
         *settings; /* of audit */
     const char *format, *ns, *life, *authority_life, *renew_before;
     const char *explain;
-    const char *scheduler, *timeout; /* of verify */
+    const char *scheduler, *timeout;       /* of verify */
     const char *names[ARGUMENT_NAMES_MAX]; /* of --node, --host, --scheduler-config, --disable */
     size_t name_count;
     bool all_pending, is_dry_run;

@@ -3,8 +3,8 @@
  * metrics, and pointers to the services. A verdict holds the lock for reading, for microseconds; a
  * bind and a watch event hold it for writing. No thread holds it while it waits for the API server.
  * The informer decodes an object first, then holds it for that object, or for a step of a list's
- * end. Long pages (/metrics, /debug/...) hold it for a few records at a time. No other mutex is held
- * while it is taken, but that of /prefilter.
+ * end. Long pages (/metrics, /debug/...) hold it for a few records at a time. No other mutex is
+ * held while it is taken, but that of /prefilter.
  */
 #ifndef EXTENDER_SERVING_STATE_H
 #define EXTENDER_SERVING_STATE_H
