@@ -2,6 +2,7 @@
  * examine: what `doctor` and `verify` read, by their options: files of schedulers, claimguard's
  * configuration, the cluster; and the rules of extender/commands/doctor about it.
  *
+ *     extern const struct arguments *arguments;
  *     struct examination *examination = NULL;
  *     int rc = examination_open(&examination, arguments, "doctor", err);
  *     if (rc == 0)

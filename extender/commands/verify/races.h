@@ -4,6 +4,7 @@
  * the same moment, then each once more, one after the other; and the API server is asked which of
  * them have a node. A scheduler gets a pod whose claim another pod has.
  *
+ *     extern struct trial trial;
  *     struct verify_row rows[VERIFY_ROW_COUNT] = {{.holds = HOLDS_NOT_TRIED}};
  *     if (races_run(&trial, "claimguard-scheduler", rows, err) < 0)
  *         return err->code;

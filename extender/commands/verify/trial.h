@@ -10,6 +10,8 @@
  * that a scheduler may bind to a real node have a claim whose volume can never be mounted, and
  * their image is never pulled.
  *
+ *     extern struct api api;
+ *     struct error problem;
  *     struct trial trial;
  *     int rc = trial_begin(&trial, &api, 60000, err);
  *     if (rc == 0)
