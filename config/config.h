@@ -18,6 +18,7 @@
 
 enum switch_state { SWITCH_ENABLED, SWITCH_DISABLED };
 enum certificates_in { CERTIFICATES_FILES, CERTIFICATES_SECRETS };
+enum reviews_mode { REVIEWS_ENFORCE, REVIEWS_OBSERVE };
 enum claim_lock { CLAIM_LOCK_LOCAL, CLAIM_LOCK_ANNOTATION };
 enum defer_apply { DEFER_AUTO, DEFER_FIELD, DEFER_ANNOTATION, DEFER_DISABLED };
 enum non_exclusive { NON_EXCLUSIVE_REFUSE, NON_EXCLUSIVE_EXCLUSIVE, NON_EXCLUSIVE_ALLOW };
@@ -89,6 +90,7 @@ struct config {
         struct slice listen; /* ADDRESS:PORT; empty: admission is not served */
         struct tls_files tls;
         struct slice own_user; /* whose Bindings are claimguard's own */
+        int mode;              /* enum reviews_mode */
     } admission;
 };
 

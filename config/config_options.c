@@ -20,6 +20,7 @@ enum {
     }
 
 static const char *const certificates_words[] = {"Files", "Secrets", NULL};
+static const char *const reviews_mode_words[] = {"Enforce", "Observe", NULL};
 static const char *const switch_words[] = {"Enabled", "Disabled", NULL};
 static const char *const claim_lock_words[] = {
     [CLAIM_LOCK_LOCAL] = "Local", [CLAIM_LOCK_ANNOTATION] = "Annotation", NULL};
@@ -118,6 +119,8 @@ static const struct option admission_options[] = {
     {"tls", OPTION_SECTION, .offset = AT(admission.tls), .members = tls_options},
     {"ownUser", OPTION_STRING, .offset = AT(admission.own_user),
      .preset = "system:serviceaccount:claimguard:claimguard"},
+    {"mode", OPTION_WORD, .offset = AT(admission.mode), .words = reviews_mode_words,
+     .preset = "Enforce"},
     {.key = NULL},
 };
 const struct option file_options[] = {

@@ -331,6 +331,28 @@ static void own_user_can_be_configured(void)
     guard_stop(&guard);
 }
 
+/* Nothing is denied, and the client gets a warning. */
+static void in_mode_observe_what_would_be_denied_is_allowed_with_a_warning(void)
+{
+    const struct test_review b = {.pod = "b", .node = "node-2"};
+    struct guard guard;
+
+    put_pair("node-1");
+    admission_launch(&guard, "  mode: Observe\n");
+    guard_await_ready(&guard);
+    check(strcmp(admit(&guard, &b),
+                 "allowed; claimguard would deny this: claim default/data is in use by pod "
+                 "default/a on node-1") == 0,
+          "%s", admit(&guard, &b));
+    check(guard_metric(&guard, "claimguard_admission_reviews_total{path=\"/admit/binding\","
+                               "result=\"observed\"}") >= 1,
+          "it is counted");
+    check(guard_metric(&guard, "claimguard_admission_reviews_total{path=\"/admit/binding\","
+                               "result=\"denied\"}") == 0,
+          "not as denied");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -349,6 +371,7 @@ int main(int argc, char **argv)
         SCENARIO(a_binding_s_annotation_changes_no_decision),
         SCENARIO(its_own_bindings_are_let_through),
         SCENARIO(own_user_can_be_configured),
+        SCENARIO(in_mode_observe_what_would_be_denied_is_allowed_with_a_warning),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

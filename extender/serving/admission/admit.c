@@ -43,8 +43,11 @@ static void log_refused(const struct review *review, const struct binding_review
 {
     static const char *const messages[][ADMISSION_COUNT] = {
         {[ADMISSION_DENIED] = "Binding denied",
-         [ADMISSION_FAILED] = "a Binding could not be reviewed"},
-        {[ADMISSION_DENIED] = "pod denied", [ADMISSION_FAILED] = "a pod could not be reviewed"},
+         [ADMISSION_FAILED] = "a Binding could not be reviewed",
+         [ADMISSION_OBSERVED] = "Binding would be denied"},
+        {[ADMISSION_DENIED] = "pod denied",
+         [ADMISSION_FAILED] = "a pod could not be reviewed",
+         [ADMISSION_OBSERVED] = "pod would be denied"},
     };
     const struct bind_request *request = &binding->request;
 
@@ -75,23 +78,41 @@ static void write_denied(const struct review *review, const struct binding_revie
         &(struct review_answer){.code = 409, .reason = reason, .message = slice_of(message)});
 }
 
+/* What mode Observe makes of a decision: of a denial, a warning for who sent the request. */
+static enum admission observe(struct state *state, struct bind_warnings *warnings,
+                              enum admission admission, struct error *err)
+{
+    SCOPED_READ_LOCK(&state->lock);
+    if (admission != ADMISSION_DENIED || state->config->admission.mode != REVIEWS_OBSERVE)
+        return admission;
+    (void)error_wrap(err, "claimguard would deny this");
+    warnings->items[0].text = slice_of(err->message);
+    warnings->count = 1;
+    return ADMISSION_OBSERVED;
+}
+
 /* Writes the answer by the decision, and logs what is not allowed; err says why it is not. Errors:
  * ERROR_UNAVAILABLE: there is no decision. */
 static int write_answer(const struct review *review, const struct binding_review *binding,
                         enum admission admission, struct buf *out, enum review_result *result,
                         struct error *err)
 {
+    static const enum review_result results[ADMISSION_COUNT] = {
+        [ADMISSION_ALLOWED] = REVIEW_ALLOWED,
+        [ADMISSION_DENIED] = REVIEW_DENIED,
+        [ADMISSION_OBSERVED] = REVIEW_OBSERVED};
+
     if (admission != ADMISSION_ALLOWED)
         log_refused(review, binding, admission, err->message);
     if (admission == ADMISSION_FAILED) {
         err->code = ERROR_UNAVAILABLE;
         return err->code;
     }
-    *result = admission == ADMISSION_ALLOWED ? REVIEW_ALLOWED : REVIEW_DENIED;
-    if (admission == ADMISSION_ALLOWED)
-        write_allowed(review, &binding->warnings, out);
-    else
+    *result = results[admission];
+    if (admission == ADMISSION_DENIED)
         write_denied(review, binding, err->message, out);
+    else
+        write_allowed(review, &binding->warnings, out);
     return 0;
 }
 
@@ -130,6 +151,7 @@ static int answer_binding(struct state *state, const struct admit_call *call,
             return err->code;
         admission = bind_admit(state, &binding, &scratch->arena, err);
     }
+    admission = observe(state, &binding.warnings, admission, err);
     return write_answer(&review, &binding, admission, &scratch->answer, result, err);
 }
 
@@ -246,6 +268,7 @@ static int answer_pod(struct state *state, const struct admit_call *call, struct
             return err->code;
         admission = decide_pod(state, &binding, &scratch->arena, err);
     }
+    admission = observe(state, &binding.warnings, admission, err);
     if (admission == ADMISSION_DENIED && is_there_already(state, &pod, err))
         binding.status_reason = "AlreadyExists";
     return write_answer(&review, &binding, admission, &scratch->answer, result, err);

@@ -16,6 +16,8 @@
  * cache is not synced, the API server is needed and silent, too many reviews wait for it, or the
  * time is over), the call fails, so that the webhook's failurePolicy decides.
  *
+ * With admission.mode Observe, what would be denied is allowed, with the reason as a warning.
+ *
  * Bindings of claimguard's own user are allowed: their `bind` has decided. The user's name is what
  * the API server has authenticated. Who sends a review that is not from an API server gains
  * nothing by another name: only an answer.

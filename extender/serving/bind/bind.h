@@ -81,6 +81,7 @@ enum admission {
     ADMISSION_DENIED, /* the error says why; the cache's answer if the API server is silent, unless
                          that is only that the pod, or its claim, is not known */
     ADMISSION_FAILED, /* no decision could be made */
+    ADMISSION_OBSERVED, /* a denial that admission.mode Observe lets pass; bind_admit has none */
     ADMISSION_COUNT,
 };
 

@@ -39,8 +39,9 @@ enum admit_path { ADMIT_BINDING, ADMIT_POD, ADMIT_COUNT };
 enum review_result {
     REVIEW_ALLOWED,
     REVIEW_DENIED,
-    REVIEW_INVALID, /* refused with 400 */
-    REVIEW_FAILED,  /* no decision could be made: 500 */
+    REVIEW_OBSERVED, /* would be denied, but for admission.mode Observe */
+    REVIEW_INVALID,  /* refused with 400 */
+    REVIEW_FAILED,   /* no decision could be made: 500 */
     REVIEW_RESULT_COUNT,
 };
 

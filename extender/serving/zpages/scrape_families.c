@@ -47,8 +47,8 @@ static void review_durations(struct scrape *scrape)
 static void reviews(struct scrape *scrape)
 {
     static const char *const labels[] = {"path", "result"};
-    static const char *const results[REVIEW_RESULT_COUNT] = {"allowed", "denied", "invalid",
-                                                             "failed"};
+    static const char *const results[REVIEW_RESULT_COUNT] = {"allowed", "denied", "observed",
+                                                             "invalid", "failed"};
     struct metrics *metrics = &scrape->state->metrics;
 
     for (int path = 0; path < ADMIT_COUNT && scrape->state->admission_tls != NULL; path++)

@@ -72,7 +72,8 @@ static const char complete[] =
          "admission:\n"
          "  listen: 0.0.0.0:8443\n"
          "  tls: {certFile: d.pem, keyFile: e.pem, clientCAFile: f.pem}\n"
-         "  ownUser: system:serviceaccount:a:b\n";
+         "  ownUser: system:serviceaccount:a:b\n"
+         "  mode: Observe\n";
 
 static void expect_complete(const struct config *config)
 {
@@ -101,6 +102,7 @@ static void expect_complete(const struct config *config)
     cr_expect(slice_equal(config->admission.tls.key, SLICE("e.pem")));
     cr_expect(slice_equal(config->admission.tls.client_ca, SLICE("f.pem")));
     cr_expect(slice_equal(config->admission.own_user, SLICE("system:serviceaccount:a:b")));
+    cr_expect_eq(config->admission.mode, REVIEWS_OBSERVE);
 }
 
 Test(config, reads_every_key_and_prints_a_file_that_reads_the_same)
