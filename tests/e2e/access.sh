@@ -48,7 +48,7 @@ scheduler_over_tls() {
 
 over_tls_a_scheduler_with_a_certificate_is_answered_and_no_other() {
     certificates tls
-    sed "s#/etc/claimguard-tls#$plane/tls#" "$root/manifests/tls/tls.yaml" >"$plane/secure.yaml"
+    sed "s#/etc/claimguard-tls#$plane/tls#; /^admission:/,\$d" "$root/manifests/cert-manager/config.yaml" >"$plane/secure.yaml"
     claimguard_start secure --config "$plane/secure.yaml"
     await 20 "it is ready" is_ready secure
     scheduler_over_tls
@@ -159,7 +159,7 @@ every_right_of_the_cluster_role_is_needed() {
         fi
     done
     echo "$count rights"
-    k apply -k "$root/manifests" >/dev/null
+    manifests_apply
     # which the running claimguard may have missed for so long that a resource was stalled
     await 30 "it is ready again" is_ready claimguard
     delete_pod first

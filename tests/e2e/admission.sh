@@ -1,15 +1,29 @@
 # shellcheck shell=bash
 # Admission: Bindings that claimguard does not post, of schedulers without the extender and of other clients. To be sourced.
 
-# ---- manifests/admission, on this machine: no Service is there, so the API server calls a port of it ----
+# ---- the webhooks of manifests/, on this machine: no Service is there, so the API server calls a port of it ----
 
 admission_port() { echo $(($(cat "$plane/port") + 11)); } # with the three behind it
 
-# admission_apply [COMPONENT]...: the webhook, with a caBundle, and in $plane/admission the configuration, both of manifests/ with these
-# components.
+# admission_apply [CHOICE]...: the webhooks, with a caBundle, and in $plane/admission the configuration, both of manifests/. A choice is a
+# component, `Fail` (else Ignore), `Annotation` (else Local), or `Secrets` (else certificates are files, of port 8443 alone; with `tls` of both).
 admission_apply() {
-    variant admission "$@"
+    local components choice own=''
+    components=(failure-policy-ignore)
+    for choice; do
+        case $choice in
+        Fail) components=("${components[@]:1}") ;;
+        Annotation | Secrets | tls) own+=" $choice " ;;
+        *) components+=("$choice") ;;
+        esac
+    done
+    variant "${components[@]}"
     mkdir -p "$plane/admission"
+    [[ $own = *Annotation* || " $* " = *" static-pod "* ]] || sed -i 's/claimLock: Annotation/claimLock: Local/' "$plane/config/claimguard.yaml"
+    if [[ $own != *Secrets* && " $* " != *" static-pod "* ]]; then
+        cp "$root/manifests/cert-manager/config.yaml" "$plane/config/certificates.yaml"
+        [[ $own = *tls* ]] || sed -i '/^server:/,/clientCAFile/d' "$plane/config/certificates.yaml"
+    fi
     sed -i "s#/etc/claimguard-tls#$plane/secrets#; s#/etc/kubernetes/claimguard/tls#$plane/secrets#
         s#\":8443\"#127.0.0.1:$(admission_port)#; s#127.0.0.1:8443#127.0.0.1:$(admission_port)#" "$plane/config"/*.yaml
     rm -f "$plane"/admission/*
@@ -22,7 +36,7 @@ admission_apply() {
     secrets_to_files
 }
 
-# The component alone, and claimguard runs with its configuration.
+# With Ignore and Local, and claimguard runs with that configuration.
 admission_on() {
     admission_apply
     plane_kill "$plane" service KILL
@@ -137,7 +151,7 @@ a_scheduler_with_the_extender_and_one_without_race_and_no_claim_has_two_pods() {
 
 # ---- a Service with two claimguards, played by the fault proxy ----
 
-# admission_replicas [COMPONENT]...: `one` and `two` run with these components, behind the port that the API server calls.
+# admission_replicas [CHOICE]...: `one` and `two` run with these choices, behind the port that the API server calls.
 admission_replicas() {
     local name port
     port=$(admission_port)
@@ -149,7 +163,7 @@ admission_replicas() {
         port=$((port + 1))
         rm -rf "$plane/config-$name"
         cp -r "$plane/admission" "$plane/config-$name"
-        sed -i "s/127.0.0.1:$(admission_port)/127.0.0.1:$port/" "$plane/config-$name/admission.yaml"
+        sed -i "s/127.0.0.1:$(admission_port)/127.0.0.1:$port/" "$plane/config-$name/claimguard.yaml"
         claimguard_start "$name" --config "$plane/config-$name"
         await 20 "$name is ready" is_ready "$name"
     done
@@ -175,7 +189,7 @@ replica_killed() {
 two_claimguards_are_killed_in_turn_and_admission_leaves_each_claim_one_pod() {
     local port race
     port=$(admission_port)
-    admission_replicas ha admission-fail
+    admission_replicas Annotation Fail
     stop_schedulers
     plain_schedulers default-scheduler
     plane_scheduler_start "$plane" second-scheduler "$root/manifests/scheduler/second-scheduler.yaml" "$(url_of two address)"
@@ -256,7 +270,7 @@ a_pod_of_a_scheduler_without_extender_carries_its_decision_when_it_is_bound() {
     local pods=100
     stop_schedulers
     admission_on
-    admission_apply admission-fail # else a review that takes too long lets the Binding pass
+    admission_apply Fail # else a review that takes too long lets the Binding pass
     plain_schedulers second-scheduler
     sed 's/apply: Auto/apply: Annotation/' "$e2e/deferral.yaml" >"$plane/admission/deferral.yaml"
     kill -HUP "$(cat "$plane/claimguard.pid")"
@@ -276,7 +290,7 @@ with_ignore_a_binding_passes_without_claimguard_and_with_fail_it_waits() {
     post_binding pods/first/binding first node-1 >/dev/null
     plane_kill "$plane" claimguard KILL
     post_binding bindings second node-2 >/dev/null # two pods: nobody was asked
-    admission_apply admission-fail
+    admission_apply Fail
     await 20 "it is refused" refuses_binding "$what" bindings third node-2
     refuses_binding "$what" pods/third/binding third node-2
     # the cluster can heal
@@ -361,7 +375,7 @@ failed_reviews() { grep -c 'ailed calling webhook.*binding.claimguard.io' "$plan
 
 admission_runs_with_faults_leave_each_claim_one_pod() {
     local faults=(late cut stall noise restart 'late cut' 'late stall' 'late noise' 'late restart') seed before
-    admission_replicas ha admission-fail
+    admission_replicas Annotation Fail
     before=$(failed_reviews)
     plain_schedulers default-scheduler second-scheduler
     # Those with two faults at once; nightly has all, and `./dev proof` others.

@@ -82,7 +82,7 @@ with_ignore_a_pod_is_created_without_claimguard_and_with_fail_only_one_without_a
     pod_yaml first data 'nodeName: node-1' | k create -f - >/dev/null
     pod_yaml second data 'nodeName: node-2' | k create -f - >/dev/null # nobody was asked
     delete_pod second
-    admission_apply admission-fail
+    admission_apply Fail
     await 20 "it is refused" refuses_pod "$what" third data 'nodeName: node-2'
     pod fourth data # its Binding waits
     pod fifth '' 'nodeName: node-2' # it has no claim
@@ -112,7 +112,7 @@ a_made_up_review_gets_an_answer_and_creates_nothing_and_without_a_certificate_it
     [ "$(metric claimguard_reservations)" = 1 ]
     [[ "$(made_up second)" = "claim $namespace/data is "*" pod $namespace/first"* ]] || fail "$(made_up second)"
     [ "$(k -n "$namespace" get pods -o name)" = "" ]
-    sed -i "s#^\( *\)certFile: .*#&\n\1clientCAFile: $plane/secrets/ca.crt#" "$plane/admission/admission.yaml"
+    sed -i "s#^\( *\)certFile: .*#&\n\1clientCAFile: $plane/secrets/ca.crt#" "$plane/admission/certificates.yaml"
     claimguard_restart claimguard --config "$plane/admission"
     await 20 "claimguard is ready" is_ready claimguard
     if made_up first; then fail "answered without a certificate"; fi

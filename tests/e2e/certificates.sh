@@ -18,7 +18,7 @@ $(head -2 <<<"$rules")
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: claimguard-certificates}
+metadata: {name: certificates}
 rules:
 $(tail -1 <<<"$rules")
 ---
@@ -30,8 +30,8 @@ subjects: [{kind: ServiceAccount, name: certificates, namespace: claimguard}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata: {name: claimguard-certificates}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: claimguard-certificates}
+metadata: {name: certificates}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: certificates}
 subjects: [{kind: ServiceAccount, name: certificates, namespace: claimguard}]
 END
     k -n claimguard create token certificates >"$plane/certificates.token"
@@ -92,7 +92,7 @@ certificates_are_secrets_that_are_renewed_while_a_scheduler_uses_them() {
     [ "$(ca_bundle)" = "$(ca_of_secret)" ]
     in_the_cluster "kept kept kept kept"
     # without the right to read it
-    k delete clusterrolebinding claimguard-certificates >/dev/null
+    k delete clusterrolebinding certificates >/dev/null
     await 10 "it is skipped" in_the_cluster "kept kept kept skipped"
     certificates_user
     await 10 "it is not" in_the_cluster "kept kept kept kept"
@@ -137,7 +137,7 @@ a_wrong_ca_bundle_stops_reviews_until_the_command_is_called_again() {
     scheduler=nobody
     stop_schedulers
     admission_on
-    admission_apply admission-fail
+    admission_apply Fail
     certificates_user
     claim data
     for pod in first second; do pod $pod data; done
@@ -163,12 +163,8 @@ claimguard_makes_deleted_certificates_again_and_misses_no_review() {
     local old give_up held="claim $namespace/data is in use by pod $namespace/first on node-1"
     scheduler=nobody
     stop_schedulers
-    admission_apply tls admission-fail own-certificates
+    admission_apply Secrets Fail
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client >/dev/null
-    k delete clusterrolebinding claimguard-certificates --ignore-not-found >/dev/null
-    jq '.items[] | select(.metadata.name | startswith("claimguard-certificates") or . == "claimguard-own-limits") |
-        del(.metadata["resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"])' "$plane/rendered.json" |
-        k apply -f - >/dev/null
     claimguard_restart claimguard --config "$plane/admission"
     await 30 "claimguard is ready" is_ready claimguard
     await 20 "Bindings are reviewed" is_reviewing
@@ -198,8 +194,4 @@ claimguard_makes_deleted_certificates_again_and_misses_no_review() {
         -p '[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]' >/dev/null 2>"$plane/refused" &&
         fail "it may change a failurePolicy"
     grep -q 'claimguard may change only the caBundle of its webhooks' "$plane/refused"
-    k delete validatingadmissionpolicybinding,validatingadmissionpolicy claimguard-own-limits >/dev/null
-    k delete clusterrolebinding claimguard-certificates >/dev/null
-    k -n claimguard delete rolebinding claimguard-certificates >/dev/null
-    certificates_user
 }

@@ -32,7 +32,7 @@ the_chart_renders_what_kustomize_does() {
 ca_bundles() { k get validatingwebhookconfiguration claimguard -o json | jq -r '[.webhooks[].clientConfig.caBundle // "none"] | unique | join(" ")'; }
 # What has claimguard's label, by any name of a kind.
 labelled() {
-    k get -A -o name -l 'app.kubernetes.io/name in (claimguard, claimguard-scheduler)' \
+    k get -A -o name -l app.kubernetes.io/name=claimguard \
         "deployments,services,configmaps,networkpolicies,poddisruptionbudgets,serviceaccounts,clusterroles,clusterrolebindings,\
 roles,rolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,validatingwebhookconfigurations,mutatingadmissionpolicies"
 }
@@ -48,17 +48,17 @@ its_deployment_has() { # TEST
 helm_takes_over_from_kustomize_installs_upgrades_and_leaves_nothing() {
     local bundles
     with_helm install claimguard "$root/manifests/chart" --take-ownership --force-conflicts >"$plane/helm.out"
-    grep -q 'claimguard certificates' "$plane/helm.out" # the notes
+    grep -q 'no pod is bound outside kube-system, calico-system' "$plane/helm.out" # the notes
     its_deployment_has '.metadata.annotations["meta.helm.sh/release-name"] == "claimguard"'
     uninstalled
-    with_helm install claimguard "$root/manifests/chart" --set admission.enabled=true,ha.enabled=true,scheduler.enabled=true >/dev/null
+    with_helm install claimguard "$root/manifests/chart" --set profile=scheduler >/dev/null
     its_deployment_has '.spec.replicas == 2'
     "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig" >/dev/null
     bundles=$(ca_bundles)
     [[ $bundles != *none* && $bundles != *' '* ]] || fail "the webhooks have the bundles $bundles"
-    with_helm upgrade claimguard "$root/manifests/chart" --set admission.enabled=true,marks.enabled=true,logLevel=debug >/dev/null
+    with_helm upgrade claimguard "$root/manifests/chart" --set profile=observe,replicas=3,logLevel=debug >/dev/null
     [ "$(ca_bundles)" = "$bundles" ] || fail "an upgrade changes the caBundle to $(ca_bundles)"
-    its_deployment_has '.spec.replicas == 1 and (.spec.template.spec.containers[0].args | contains(["--log-level=debug"]))'
+    its_deployment_has '.spec.replicas == 3 and (.spec.template.spec.containers[0].args | contains(["--log-level=debug"]))'
     if labelled | grep scheduler; then fail "the second scheduler is not removed"; fi
     with_helm upgrade claimguard "$root/manifests/chart" --reset-then-reuse-values --set image.tag=next >/dev/null
     its_deployment_has '.spec.template.spec.containers[0] | (.image | endswith(":next")) and (.args | contains(["--log-level=debug"]))'
@@ -66,7 +66,7 @@ helm_takes_over_from_kustomize_installs_upgrades_and_leaves_nothing() {
     its_deployment_has '.spec.template.spec.containers[0] | (.image | endswith(":next") | not) and (.args | contains(["--log-level=debug"]))'
     [ "$(ca_bundles)" = "$bundles" ] || fail "a rollback changes the caBundle to $(ca_bundles)"
     uninstalled
-    k apply -k "$root/manifests" >/dev/null
+    manifests_apply
     new_token token-after-helm >"$plane/token" # of the new service account
     await 30 "claimguard is ready again" is_ready claimguard
 }
@@ -76,10 +76,10 @@ chart_scheduler_start() {
     k -n claimguard create token claimguard-scheduler >"$plane/chart-scheduler.token"
     claimguard_kubeconfig "https://127.0.0.1:$(($(cat "$plane/port") + 2))" "$plane/chart-scheduler.token" >"$plane/chart-scheduler.kubeconfig"
     k -n claimguard get configmap claimguard-scheduler -o json | jq -r '.data["scheduler.yaml"]' >"$plane/chart-scheduler.yaml"
-    sed -i "s#urlPrefix: .*#urlPrefix: $(url_of claimguard address)#" "$plane/chart-scheduler.yaml"
+    sed -i "s#urlPrefix: .*#urlPrefix: $(url_of claimguard address)#; /enableHTTPS/d; /tlsConfig/,/keyFile/d" "$plane/chart-scheduler.yaml"
     echo "clientConnection: {kubeconfig: $plane/chart-scheduler.kubeconfig}" >>"$plane/chart-scheduler.yaml"
     plane_run "$plane" chart-scheduler "$tools/kube-scheduler" --config "$plane/chart-scheduler.yaml" --bind-address 127.0.0.1 \
-        --secure-port $(($(cat "$plane/port") + 9)) --authentication-kubeconfig "$plane/chart-scheduler.kubeconfig" \
+        --authentication-skip-lookup --secure-port $(($(cat "$plane/port") + 9)) --authentication-kubeconfig "$plane/chart-scheduler.kubeconfig" \
         --authorization-kubeconfig "$plane/chart-scheduler.kubeconfig"
 }
 chart_scheduler_stop() {
@@ -91,7 +91,7 @@ the_chart_s_second_scheduler_binds_pods_with_the_rights_that_it_has() {
     local line refused
     scheduler='of-the-chart'
     with_helm template claimguard "$root/manifests/chart" -s templates/scheduler.yaml -s templates/scheduler-rights.yaml \
-        --set scheduler.enabled=true,scheduler.name=$scheduler,scheduler.replicas=2,tls.enabled=false >"$plane/chart-scheduler-objects.yaml"
+        --set profile=scheduler,scheduler.name=$scheduler,scheduler.replicas=2 >"$plane/chart-scheduler-objects.yaml"
     k apply -f "$plane/chart-scheduler-objects.yaml" >/dev/null
     trap chart_scheduler_stop EXIT
     k -n claimguard get deployment claimguard-scheduler -o json |

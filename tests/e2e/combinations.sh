@@ -38,7 +38,7 @@ with_admission_schedulers_with_the_extender_race_and_no_claim_has_two_pods() {
     start_schedulers
     with_scheduler claimguard-scheduler kep_2485_a_volume_fails_when_consumed_by_a_second_pod_on_a_different_node
     raced claimguard
-    admission_replicas ha admission-fail
+    admission_replicas Annotation Fail
     stop_schedulers
     plane_scheduler_start "$plane" default-scheduler "$root/manifests/scheduler/default-scheduler.yaml" "$(url_of one address)"
     plane_scheduler_start "$plane" second-scheduler "$root/manifests/scheduler/second-scheduler.yaml" "$(url_of two address)"
@@ -46,7 +46,7 @@ with_admission_schedulers_with_the_extender_race_and_no_claim_has_two_pods() {
 }
 
 with_admission_a_rolling_update_of_two_replicas_leaves_a_claim_one_pod() {
-    admission_replicas ha admission-fail
+    admission_replicas Annotation Fail
     rolled_over one two service_obeys "upstream $(($(admission_port) + 2))"
 }
 
@@ -88,7 +88,7 @@ with_fail_a_claim_in_kube_system_has_one_pod_while_claimguard_answers() {
     scheduler=nobody
     stop_schedulers
     admission_on
-    admission_apply admission-fail
+    admission_apply Fail
     for namespace in claimguard kube-system; do
         await 20 "Bindings are reviewed" refuses_binding '"binding-ignore.claimguard.io" denied the request: pods "nobody" not found' 'bindings?dryRun=All' nobody node-1
     done
@@ -128,7 +128,7 @@ an_ignorable_extender_is_passed_by_without_claimguard_unless_admission_fails() {
     pod third data
     scheduled third # two pods: nobody was asked
     delete_pod third
-    admission_apply admission-fail
+    admission_apply Fail
     await 20 "Bindings are refused" refuses_binding 'failed calling webhook "binding.claimguard.io"' bindings fourth node-2
     pod fourth data
     rejected fourth 'failed calling webhook "binding.claimguard.io"'
@@ -252,13 +252,13 @@ what_the_api_server_does_late_gives_a_claim_two_pods_with_local_and_one_with_ann
     scheduler=nobody
     stop_schedulers
     : >"$plane/held"
-    admission_replicas admission-fail
+    admission_replicas Fail
     hold_first
     for case in "bind killed" "bind still" "review killed" "create still"; do
         # shellcheck disable=SC2086 # words
         held Local $case
     done
-    admission_replicas ha admission-fail
+    admission_replicas Annotation Fail
     for case in "bind still" "review killed" "create still"; do
         # shellcheck disable=SC2086 # words
         held Annotation $case

@@ -196,7 +196,10 @@ group_chart() {
         the_api_server_takes_what_the_prometheus_operator_reads \
         the_chart_renders_what_kustomize_does \
         helm_takes_over_from_kustomize_installs_upgrades_and_leaves_nothing \
-        the_chart_s_second_scheduler_binds_pods_with_the_rights_that_it_has
+        the_chart_s_second_scheduler_binds_pods_with_the_rights_that_it_has \
+        the_default_install_leaves_each_claim_one_pod_of_two_that_a_client_binds \
+        with_observe_a_binding_that_would_be_denied_is_applied_and_everybody_is_told \
+        a_cluster_whose_nodes_and_claimguards_are_all_gone_starts_again_by_itself
 }
 
 group_api_server() {

@@ -196,6 +196,12 @@ with_helm() {
 
 # ---- claimguard ----
 
+# manifests/ without the webhooks, which no claimguard answers before `admission_apply`.
+manifests_apply() {
+    k apply -k "$root/manifests" >/dev/null
+    k delete validatingwebhookconfiguration claimguard >/dev/null
+}
+
 claimguard_kubeconfig() { # SERVER TOKEN-FILE [NAMESPACE]
     cat <<END
 apiVersion: v1

@@ -188,7 +188,8 @@ bound_by() { metric 'claimguard_extender_requests_total{verb="bind",result="ok"}
 # By a Service: up, and down again.
 a_rolling_upgrade_and_a_rolling_rollback_fail_no_call() {
     local first=$namespace way
-    variant ha
+    variant
+    without_reviews "$plane/config"
     for way in "previously now" "now previously"; do
         namespace=$first-${way%% *}
         k create namespace "$namespace" >/dev/null

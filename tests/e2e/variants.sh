@@ -2,54 +2,45 @@
 # What is in manifests/: each component, alone and with others; what marks cost and keep; the limits of claimguard's own user. To be
 # sourced.
 
-# variant [COMPONENT]...: manifests/ with these components, and no other: rendered, taken by the API server ($plane/rendered.json), and the
-# configuration in it is good ($plane/config, printed to $plane/config.out).
+# variant [COMPONENT]...: manifests/ with these components: rendered, taken by the API server ($plane/rendered.json), and the configuration in
+# it is good ($plane/config, printed to $plane/config.out).
 variant() {
-    local entry
-    rm -rf "$plane/config"
-    mkdir "$plane/config"
     built "$@"
     k apply --dry-run=server -o json -f "$plane/rendered.yaml" >"$plane/rendered.json"
-    while read -r entry; do
-        jq -r .value <<<"$entry" >"$plane/config/$(jq -r .key <<<"$entry")"
-    done < <(jq -c '.items[] | select(.kind == "ConfigMap" and .metadata.name == "claimguard").data | to_entries[]' "$plane/rendered.json")
-    case " $* " in *" static-pod "*) static_pod_files "$@" ;; esac
+    jq '.items[] | select(.kind == "ConfigMap" and .metadata.name == "claimguard")' "$plane/rendered.json" | config_files "$plane/config"
+    case " $* " in *" static-pod "*) cp "$root/manifests/static-pod/config/claimguard.yaml" "$root/manifests/static-pod/admission.yaml" "$plane/config" ;; esac
     "$claimguard" check-config "$plane/config" >"$plane/config.out"
     doctor_likes_it "$@"
 }
 built() { # [COMPONENT]...
     rm -rf "$plane/manifests"
     cp -r "$root/manifests" "$plane/manifests"
-    sed -i "s/^- tls .*//; s/^components:.*/components: [$(tr ' ' , <<<"$*")]/" "$plane/manifests/kustomization.yaml"
+    sed -i "s#^components:.*#components: [$(tr ' ' , <<<"$*")]#" "$plane/manifests/kustomization.yaml"
     "$tools/kubectl" kustomize "$plane/manifests" >"$plane/rendered.yaml"
 }
-not_built() { # TEXT [COMPONENT]...
-    if built "${@:2}" 2>"$plane/refused"; then fail "built: ${*:2}" || return 1; fi
-    grep -qF -- "$1" "$plane/refused" || fail "${*:2}: $(cat "$plane/refused")"
+# config_files FOLDER: those of the ConfigMap on stdin, if there is one.
+config_files() {
+    local entry
+    rm -rf "$1"
+    mkdir "$1"
+    jq -c '.data | to_entries[]' | while read -r entry; do jq -r .value <<<"$entry" >"$1/$(jq -r .key <<<"$entry")"; done
+}
+# without_reviews FOLDER: a configuration of manifests/ for the scheduler's port alone, in plain text.
+without_reviews() {
+    rm "$1/certificates.yaml"
+    sed -i '/^admission:/,/listen/d' "$1/claimguard.yaml"
 }
 # Of webhooks, only that they wait for their caBundle, and that Ignore is not Fail.
 doctor_likes_it() { # [COMPONENT]...
-    local folder=scheduler found snapshot=(--snapshot "$plane/rendered.yaml")
-    [ "$*" != static-pod ] || snapshot=() # it renders nothing that doctor reads
-    [[ " $* " != *" tls "* ]] || folder=tls
+    local folder=tls found ignored=CG701
+    [[ " $* " != *" static-pod "* ]] || folder=scheduler
     cp "$root/manifests/$folder/second-scheduler.yaml" "$plane/liked.yaml"
-    [[ " $* " != *" static-pod "* ]] || sed -i "s#urlPrefix: .*#urlPrefix: http://127.0.0.1:8888#" "$plane/liked.yaml"
-    [[ " $* " != *" marks "* ]] || sed -i 's/# managedResources/managedResources/' "$plane/liked.yaml"
-    found=$({ "$claimguard" doctor "${snapshot[@]}" --config "$plane/config" --scheduler-config "$plane/liked.yaml" -o json || [ $? = 1 ]; } |
+    [ $folder = tls ] || sed -i "s#urlPrefix: .*#urlPrefix: http://127.0.0.1:8888#" "$plane/liked.yaml"
+    [[ $* != *marks* && $* != *default-scheduler* ]] || sed -i 's/# managedResources/managedResources/' "$plane/liked.yaml"
+    [[ $* != *ignore* && $* != *observe* ]] || ignored='CG701 CG704'
+    found=$({ "$claimguard" doctor --snapshot "$plane/rendered.yaml" --config "$plane/config" --scheduler-config "$plane/liked.yaml" -o json || [ $? = 1 ]; } |
         jq -r '[.findings[].code] | unique | join(" ")')
-    [ "$*" != static-pod ] || found=${found/CG520/} # VolumeRestrictions is left out, and the pods are not known
-    case " $* " in
-    *" admission-fail "*) found=${found/CG701/} ;;
-    *" admission "*) found=${found/CG701 CG704/} ;;
-    esac
-    case " $* " in *" tls "* | *" static-pod "*) ;; *) found=${found/CG602/} ;; esac
-    [ -z "${found// /}" ] || fail "doctor, of manifests/ with $*: $found"
-}
-# As manifests/README.md says.
-static_pod_files() { # [COMPONENT]...
-    cp "$root/manifests/static-pod/config/claimguard.yaml" "$plane/config"
-    [[ " $* " != *" admission "* ]] ||
-        (cd "$root" && eval "$(sed -n 's#^ *\(sed .*\) >/etc/kubernetes/claimguard/config/admission.yaml#\1#p' manifests/README.md)") >"$plane/config/admission.yaml"
+    [ "$found" = "$ignored" ] || fail "doctor, of manifests/ with $*: $found"
 }
 rendered() { jq -e "$@" "$plane/rendered.json" >/dev/null || fail "not rendered: $*"; }
 configured() { grep -qF -- "$1" "$plane/config.out" || fail "not configured: $1"; }
@@ -63,79 +54,56 @@ its_pod_is_admitted() {
 
 the_manifests_render_and_the_api_server_takes_them() {
     local components
-    "$tools/kubectl" kustomize "$root/manifests" >"$plane/rendered.yaml"
-    grep -q 'secretName: claimguard-tls' "$plane/rendered.yaml" || fail "without TLS, if nobody asks for plain text"
     variant
-    rendered '[.items[] | select(.kind == "Service").spec.ports[].port] == [8888]'
-    rendered '.items[] | select(.kind == "Deployment").spec.template.spec |
-        ([.tolerations[].tolerationSeconds] == [10, 10]) and (.containers[0].securityContext.readOnlyRootFilesystem) and
-        .securityContext.runAsNonRoot and (.topologySpreadConstraints | length == 2)'
+    rendered '.items[] | select(.kind == "Deployment").spec | .replicas == 2 and .strategy.rollingUpdate.maxUnavailable == 0 and
+        (.template.spec | ([.tolerations[].tolerationSeconds] == [10, 10]) and .securityContext.runAsNonRoot and
+        (.topologySpreadConstraints | length == 2) and (.volumes | all(.secret == null)) and
+        (.containers[0] | .securityContext.readOnlyRootFilesystem and .lifecycle.preStop.sleep.seconds == 5 and (.volumeMounts | length == 1) and
+        any(.ports[]; .name == "admission" and .containerPort == 8443)))'
+    rendered '.items[] | select(.kind == "Service").spec | .sessionAffinity == "ClientIP" and ([.ports[].port] | sort == [8443, 8888])'
+    rendered '[.items[] | select(.kind == "NetworkPolicy").spec.ingress[].ports[].port] | contains(["admission"])'
     rendered '[.items[].kind] | contains(["NetworkPolicy", "PodDisruptionBudget", "ValidatingAdmissionPolicyBinding"])'
-    configured 'claimLock: Local'
-    # the marks need the reviews, and to be named behind them
-    not_built 'ValidatingWebhookConfiguration' marks
-    not_built 'ValidatingWebhookConfiguration' marks admission
-    for components in tls ha warn-only network-policy admission "admission marks" "tls ha" "admission admission-fail" \
-        "ha tls warn-only admission admission-fail marks network-policy"; do
+    for what in 'claimLock: Annotation' 'certificates: Secrets' 'listen: ":8443"' 'mode: Enforce'; do configured "$what"; done
+    its_webhook_is_rendered Fail
+    its_pod_is_admitted
+    for components in profiles/scheduler profiles/default-scheduler failure-policy-ignore network-policy "marks profiles/scheduler network-policy"; do
         # shellcheck disable=SC2086 # words
         variant $components
         its_pod_is_admitted
-        case " $components " in *" tls "*)
-            rendered '.items[] | select(.kind == "Deployment").spec.template.spec |
-                (.volumes | any(.secret.secretName == "claimguard-tls")) and (.containers[0].volumeMounts | length == 2)'
-            configured 'clientCAFile: "/etc/claimguard-tls/ca.crt"'
-            ;;
-        esac
-        case " $components " in *" ha "*)
-            rendered '.items[] | select(.kind == "Deployment").spec |
-                .replicas == 2 and .strategy.rollingUpdate.maxUnavailable == 0 and
-                .template.spec.containers[0].lifecycle.preStop.sleep.seconds == 5'
-            rendered '.items[] | select(.kind == "Service").spec.sessionAffinity == "ClientIP"'
-            configured 'claimLock: Annotation'
-            ;;
-        esac
-        case " $components " in *" warn-only "*) [ "$(grep -c 'mode: Warn' "$plane/config.out")" = 3 ] ;; esac
-        case " $components " in *" network-policy "*)
+        case $components in *network-policy*)
             rendered '.items[] | select(.kind == "NetworkPolicy").spec.ingress | (.[0].from | length == 1) and length >= 2'
             ;;
         esac
-        case " $components " in *" admission "*) its_webhook_is_rendered "$components" ;; esac
     done
-    variant tls admission own-certificates
-    its_pod_is_admitted
-    rendered '.items[] | select(.kind == "Deployment").spec.template.spec | (.volumes | all(.secret == null)) and (.containers[0].volumeMounts | length == 1)'
-    configured 'certificates: Secrets'
+    variant profiles/observe
+    its_webhook_is_rendered Ignore
+    configured 'mode: Observe'
+    variant host-network
+    rendered '.items[] | select(.kind == "Namespace").metadata.labels["pod-security.kubernetes.io/enforce"] == "privileged"'
     variant static-pod
     rendered '[.items[].kind] | unique - ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap",
-        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] == []'
+        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"] == []'
+    rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | all(.clientConfig | .url and .service == null)'
     k create --dry-run=server -f "$root/manifests/static-pod/claimguard.yaml" >/dev/null
     configured 'claimLock: Annotation'
-    variant admission static-pod
-    rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | all(.clientConfig | .url and .service == null)'
-    grep -A 3 'listen: "127.0.0.1:8443"' "$plane/config.out" | grep /etc/kubernetes/claimguard/tls/tls.crt >/dev/null
+    grep -A 4 'listen: "127.0.0.1:8443"' "$plane/config.out" | grep /etc/kubernetes/claimguard/tls/tls.crt >/dev/null
     its_certificates_are_rendered
 }
 
-its_webhook_is_rendered() { # COMPONENTS
-    local policy=Ignore
-    [[ $1 != *admission-fail* ]] || policy=Fail
-    rendered '[.items[] | select(.kind == "Service").spec.ports[].port] | sort == [8443, 8888]'
-    rendered '[.items[] | select(.kind == "NetworkPolicy").spec.ingress[].ports[].port] | contains(["admission"])'
-    rendered '.items[] | select(.kind == "Deployment").spec.template.spec | (.volumes | any(.secret.secretName == "claimguard-tls")) and
-        (.containers[0] | (.volumeMounts | length == 2) and any(.ports[]; .name == "admission" and .containerPort == 8443))'
+# Of Bindings and of pods with their node, one webhook says POLICY, and the other one, of the namespaces that it leaves out, Ignore.
+its_webhook_is_rendered() { # POLICY
     rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks |
-        (map(select(.namespaceSelector != {}) | [.name, .failurePolicy] + [.namespaceSelector.matchExpressions[] | .operator, .values[]]) | sort) ==
-        ([["binding", "'"$policy"'", "NotIn"], ["binding-ignore", "Ignore", "In"], ["node-name", "'"$policy"'", "NotIn"],
-        ["node-name-ignore", "Ignore", "In"] | (.[0] += ".claimguard.io") + ["kube-system", "claimguard"]] | sort)'
+        (map(select(.namespaceSelector != {}) | [.name, .failurePolicy, .namespaceSelector.matchExpressions[0].operator]) | sort) ==
+        ([["binding", "'"$1"'", "NotIn"], ["binding-ignore", "Ignore", "In"], ["node-name", "'"$1"'", "NotIn"],
+        ["node-name-ignore", "Ignore", "In"] | .[0] += ".claimguard.io"] | sort) and
+        ([.[].namespaceSelector.matchExpressions[0].values // empty] | length == 4 and (unique | length == 1) and (.[0] | contains(["kube-system", "claimguard"])))'
     rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | group_by(.clientConfig.service.path) |
         map(map(del(.name, .failurePolicy, .namespaceSelector) | select(.timeoutSeconds == 5)) | unique | length) == [1, 1]'
-    configured 'listen: ":8443"'
 }
 
 # Of cert-manager, which is not there: the API server does not know its kinds.
 its_certificates_are_rendered() {
-    sed -i 's/^components:.*/components: [admission, cert-manager]/' "$plane/manifests/kustomization.yaml"
-    "$tools/kubectl" kustomize "$plane/manifests" >"$plane/rendered.yaml"
+    built cert-manager
     [ "$(grep -oE 'secretName: claimguard-(ca|tls|client)' "$plane/rendered.yaml" | sort | uniq -c | wc -l)" = 3 ]
     grep -q 'inject-ca-from: claimguard/claimguard-tls' "$plane/rendered.yaml"
     grep -qE '^ *- claimguard.claimguard.svc$' "$plane/rendered.yaml" # the Service that the webhooks name
@@ -146,7 +114,7 @@ all_components_run_together_and_so_does_a_static_pod() {
     local components folder url
     trap drop_marks EXIT
     scheduler='claimguard-scheduler'
-    for components in "ha tls warn-only admission-fail marks network-policy" static-pod; do
+    for components in "Annotation tls Fail marks network-policy" "static-pod Fail"; do
         folder=scheduler
         [[ $components != *tls* ]] || folder=tls
         plane_kill "$plane" service KILL
@@ -305,7 +273,8 @@ rolled_over() {
 
 a_rolling_update_of_two_replicas_leaves_a_claim_one_pod() {
     local name
-    variant ha
+    variant
+    without_reviews "$plane/config"
     for name in old new; do
         claimguard_start "$name" --config "$plane/config"
         await 20 "$name is ready" is_ready "$name"

@@ -24,7 +24,7 @@ blames() {
         fail "no $*: $(jq -c '.findings[]' "$plane/verify.json")"
 }
 
-verify_on() { # COMPONENT...: claimguard runs with admission
+verify_on() { # CHOICE...: claimguard runs with admission
     admission_on
     [ $# = 0 ] || admission_apply "$@"
     await 20 "Bindings are reviewed" is_reviewing
@@ -33,7 +33,7 @@ verify_on() { # COMPONENT...: claimguard runs with admission
 verify_keys() { jq -c '[keys_unsorted, (.rows[0] | keys_unsorted)]' "$1"; }
 
 every_row_holds_where_claimguard_reviews_and_schedulers_call_it() {
-    verify_on admission-fail
+    verify_on Fail
     verifies 0 "yes, yes, yes, yes, yes" --scheduler default-scheduler --without-claimguard
     jq -e '.rows[0].seen | contains("is in use by pod claimguard-verify-") or contains("is being bound")' "$plane/verify.json" >/dev/null
     verifies 0 "yes, yes, yes, yes" --scheduler claimguard-scheduler
@@ -42,7 +42,7 @@ every_row_holds_where_claimguard_reviews_and_schedulers_call_it() {
     verify_on
     admission_apply
     await 10 "the policy is another one" verifies 1 "yes, yes, yes, no" --without-claimguard
-    blames CG704 'ValidatingWebhookConfiguration claimguard' admission-fail 'says Ignore'
+    blames CG704 'ValidatingWebhookConfiguration claimguard' failure-policy-ignore 'says Ignore'
 }
 
 # A scheduler with the extender stops pods also without webhooks; without bindVerb, only what it finds in its cache.
@@ -50,7 +50,7 @@ without_webhooks_the_rows_that_do_not_hold_are_named() {
     k delete validatingwebhookconfiguration claimguard --ignore-not-found >/dev/null
     sed '/bindVerb/d' "$root/manifests/tls/second-scheduler.yaml" >"$plane/no-bind.yaml"
     verifies 1 "no, no, no, yes" --scheduler claimguard-scheduler --scheduler-config "$plane/no-bind.yaml"
-    blames CG907 'ValidatingWebhookConfiguration claimguard' 'component admission' 'no webhook for Bindings'
+    blames CG907 'ValidatingWebhookConfiguration claimguard' 'manifests/webhooks.yaml' 'no webhook for Bindings'
     blames CG504 "$(jq -r '.findings[] | select(.code == "CG504") | .where' "$plane/verify.json")" 'bindVerb: bind' ''
     plain_schedulers default-scheduler
     verifies 1 "no, no, no, no" --scheduler default-scheduler
@@ -60,7 +60,7 @@ without_webhooks_the_rows_that_do_not_hold_are_named() {
     if kubernetes_has_minor 36; then
         k apply -f "$root/manifests/marks/marks.yaml" >/dev/null
         verifies 1 "no, no, no"
-        blames CG808 'MutatingAdmissionPolicy claimguard-marks' 'component admission' 'nobody reviews'
+        blames CG808 'MutatingAdmissionPolicy claimguard-marks' 'manifests/webhooks.yaml' 'nobody reviews'
         k delete -f "$root/manifests/marks/marks.yaml" >/dev/null
     fi
 }
@@ -120,7 +120,7 @@ verify_names_the_line_of_each_broken_webhook() {
     verifies 1 "no, no, no"
     blames CG906 "$where" 'claimguard certificates renews it' 'certificate has expired'
     # claimguard is away: with Fail, no pod is bound
-    admission_apply admission-fail
+    admission_apply Fail
     plane_kill "$plane" claimguard KILL
     verifies 1 "no, no, no"
     blames CG906 "$where" 'clientConfig.service.port' 'connection refused'

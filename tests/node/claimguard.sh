@@ -1,24 +1,21 @@
 # shellcheck shell=bash
 # claimguard on the nodes, as manifests/README.md has it installed. To be sourced.
 #
-#   claimguard_install [COMPONENT]...  the lines of README.md, with tls and these components, until it is ready, and the second scheduler asks it
+#   claimguard_install [COMPONENT]...  the lines of README.md, with these components, until it is ready, and the second scheduler asks it
 #   claimguard_with [COMPONENT]...     the same, if it is not so already
 #   claimguard_gone                    all of it is gone
 #   configured_with                    one more file of the ConfigMap, from stdin; it is read
 #   doctor_finds_nothing [LEVEL]       nothing of that level (note) or above in the cluster and the second scheduler's file
-#   is_ready_and_doctor_finds_nothing  its one pod is ready, of its own image; doctor has checked all but the files in the pod, and has nothing to say
+#   is_ready_and_doctor_finds_nothing  its two pods are ready, of its own image; doctor has checked all but the files in the pod, and has nothing to say
 
 rights=/etc/kubernetes/claimguard # of the scheduler's files; /etc is the node's own
 
 # shellcheck disable=SC2120 # components: variants
 claimguard_install() {
     claimguard_gone
-    manifests_with tls "$@"
-    k create namespace claimguard >/dev/null
-    "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig"
+    manifests_with "$@"
     k apply -k "$nodes/manifests" >/dev/null
-    case " $* " in *" ha "*) lock_is_agreed ;; esac
-    case " $* " in *" admission "*) "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig" ;; esac
+    lock_is_agreed
     k -n claimguard rollout status deployment/claimguard --timeout 120s || {
         k -n claimguard describe pods | tail -20
         return 1
@@ -50,7 +47,7 @@ claimguard_with() {
 manifests_with() { # [COMPONENT]...
     rm -rf "$nodes/manifests"
     cp -r "$root/manifests" "$nodes/manifests"
-    sed -i "s/^- tls .*//; s/^components:.*/components: [$(tr ' ' , <<<"$*")]/" "$nodes/manifests/kustomization.yaml"
+    sed -i "s#^components:.*#components: [$(tr ' ' , <<<"$*")]#" "$nodes/manifests/kustomization.yaml"
 }
 
 claimguard_gone() {
@@ -74,7 +71,7 @@ doctor_finds_nothing() {
 is_ready_and_doctor_finds_nothing() {
     local answer
     [ "$(k -n claimguard get pods -o json | jq -c '[.items[].status.containerStatuses[] | [.image, .ready, .restartCount]]')" = \
-        "[[\"$(image_name claimguard)\",true,0]]" ] || fail "claimguard's pods: $(k -n claimguard get pods -o wide)"
+        "[[\"$(image_name claimguard)\",true,0],[\"$(image_name claimguard)\",true,0]]" ] || fail "claimguard's pods: $(k -n claimguard get pods -o wide)"
     answer=$(doctor_finds_nothing note -o json) || fail "$answer"
     jq -e '.findings == [] and all(.notChecked[]; startswith("certificates that are not on this machine: "))' <<<"$answer" >/dev/null || fail "$answer"
 }
@@ -87,5 +84,5 @@ configured_with() {
     k -n claimguard patch configmap claimguard --type merge -p "$(jq -n --rawfile file /dev/stdin '{data: {"more.yaml": $file}}')" >/dev/null
     await 120 "the configuration is reloaded" reloaded_since "$before"
 }
-reloads_logged() { k -n claimguard logs deployment/claimguard | grep -c 'configuration reloaded' || true; }
-reloaded_since() { [ "$(reloads_logged)" -gt "$1" ]; }
+reloads_logged() { k -n claimguard logs -l app.kubernetes.io/name=claimguard --tail=-1 | grep -c 'configuration reloaded' || true; }
+reloaded_since() { [ "$(reloads_logged)" -ge $(($1 + 2)) ]; } # by both

@@ -16,12 +16,10 @@ first_then_second() {
 # As the chart's README.md says.
 by_helm_install_its_own_image_is_ready_and_doctor_finds_nothing() {
     claimguard_gone
-    manifests_with tls # for the scheduler's file
+    manifests_with # for the scheduler's file
     trap helm_ends EXIT
-    k create namespace claimguard >/dev/null
-    k label namespace claimguard pod-security.kubernetes.io/enforce=restricted >/dev/null
-    "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig" >/dev/null
-    with_helm install claimguard "$root/manifests/chart" --set image.repository=docker.io/library/claimguard >/dev/null
+    with_helm install claimguard "$root/manifests/chart" --create-namespace --set image.repository=docker.io/library/claimguard >/dev/null
+    lock_is_agreed
     k -n claimguard rollout status deployment/claimguard --timeout 120s
     client_files
     scheduler_start tls/second-scheduler.yaml
@@ -47,8 +45,8 @@ helm_ends() {
 }
 
 # Through the Service, while one of the two ends.
-with_ha_a_replica_on_each_node_answers_and_one_may_die() {
-    claimguard_with ha
+a_replica_on_each_node_answers_and_one_may_die() {
+    claimguard_with
     doctor_finds_nothing
     [ "$(replicas_nodes)" = 'node-1 node-2' ] || fail "replicas on $(replicas_nodes)"
     wanted data
@@ -65,9 +63,9 @@ with_ha_a_replica_on_each_node_answers_and_one_may_die() {
 }
 replicas_nodes() { k -n claimguard get pods -o json | jq -r '[.items[].spec.nodeName] | sort | join(" ")'; }
 
-with_admission_a_pod_that_names_its_node_is_refused_a_held_claim() {
-    claimguard_with admission
-    doctor_finds_nothing warning # a note: Ignore is not Fail
+a_pod_that_names_its_node_is_refused_a_held_claim() {
+    claimguard_with
+    doctor_finds_nothing
     wanted data
     runs first data 'echo first >>/data/log' "$(on_node 1)"
     is_up first
@@ -85,10 +83,10 @@ is_refused() { # POD CLAIM TEXT
 
 with_marks_a_pod_without_claims_costs_no_call() {
     local calls
-    claimguard_with admission marks
+    claimguard_with profiles/default-scheduler
     sed -i 's/# managedResources/managedResources/' "$nodes/manifests/tls/second-scheduler.yaml"
     scheduler_start tls/second-scheduler.yaml
-    doctor_finds_nothing warning # a note: Ignore is not Fail
+    doctor_finds_nothing
     calls=$(calls_of_filter)
     runs plain '' 'true'
     is_up plain
@@ -96,18 +94,19 @@ with_marks_a_pod_without_claims_costs_no_call() {
     first_then_second
     [ "$(calls_of_filter)" -gt "$calls" ]
 }
-# Of the pod's own port, through the API server.
+# Of the pods' own ports, through the API server.
 calls_of_filter() {
     local pod
-    pod=$(k -n claimguard get pods -o 'jsonpath={.items[0].metadata.name}')
-    k get --raw "/api/v1/namespaces/claimguard/pods/$pod:8889/proxy/metrics" |
+    for pod in $(k -n claimguard get pods -o 'jsonpath={.items[*].metadata.name}'); do
+        k get --raw "/api/v1/namespaces/claimguard/pods/$pod:8889/proxy/metrics"
+    done |
         awk '/^claimguard_extender_requests_total\{.*verb="filter"/ { sum += $NF } END { print sum + 0 }'
 }
 
 # Beside the scheduler, on node-1. As README.md says, but with a token for kubeadm's certificate.
 as_a_static_pod_it_is_there_without_a_scheduler() {
     claimguard_gone
-    manifests_with static-pod
+    manifests_with failure-policy-ignore static-pod
     k apply -k "$nodes/manifests" >/dev/null
     lock_is_agreed
     trap static_pod_ends EXIT

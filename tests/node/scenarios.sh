@@ -17,8 +17,8 @@ all_scenarios() {
         a_class_that_is_changed_under_a_running_pod_is_applied_and_one_that_is_refused_is_named \
         the_driver_reads_the_annotation_and_leaves_the_mount \
         by_helm_install_its_own_image_is_ready_and_doctor_finds_nothing \
-        with_ha_a_replica_on_each_node_answers_and_one_may_die \
-        with_admission_a_pod_that_names_its_node_is_refused_a_held_claim \
+        a_replica_on_each_node_answers_and_one_may_die \
+        a_pod_that_names_its_node_is_refused_a_held_claim \
         with_marks_a_pod_without_claims_costs_no_call \
         as_a_static_pod_it_is_there_without_a_scheduler
 }

@@ -216,7 +216,7 @@ func (p *plane) writeFiles() error {
 	return p.configure(0)
 }
 
-// webhooks is manifests/admission with manifests/admission-fail, with the balancer's address; and the slow one.
+// webhooks is manifests/webhooks.yaml with the balancer's address; and the slow one.
 func (p *plane) webhooks() object {
 	hook := func(name, address, failurePolicy string, seconds int, resources []any, conditions ...any) object {
 		return object{

@@ -182,7 +182,7 @@ static int store(struct taking *taking, struct error *err)
 
 /* ---- one object ---- */
 
-/* claimguard's own webhook for Bindings has this path (manifests/admission). */
+/* claimguard's own webhook for Bindings has this path (manifests/webhooks.yaml). */
 static bool admits_bindings(const struct source_text *object, enum kind kind)
 {
     return kind == KIND_WEBHOOKS && slice_has(object->text, SLICE("/admit/binding"));

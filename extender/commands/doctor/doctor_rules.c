@@ -192,10 +192,11 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
          "look at claimguard's pods and their `/readyz?verbose`; apply\n"
          "`manifests/service.yaml` again."),
     RULE(CG704, LEVEL_NOTE, "Bindings are applied while claimguard does not answer",
-         "The webhook's `failurePolicy` is `Ignore`, as the component `admission` sets it: a\n"
-         "Binding that cannot be reviewed is applied, and two pods may get one claim. The\n"
-         "metric `claimguard_exclusive_claim_violations` reports this.",
-         "the component `admission-fail`, once reviews are seen to arrive."),
+         "The webhook's `failurePolicy` is `Ignore`, as the component `failure-policy-ignore`\n"
+         "and the profile `observe` set it: a Binding that cannot be reviewed is applied, and\n"
+         "two pods may get one claim. The metric `claimguard_exclusive_claim_violations`\n"
+         "reports this.",
+         "remove that component."),
     RULE(CG705, LEVEL_WARNING, "a namespace that is not reviewed has exclusive claims",
          "The `namespaceSelector` of each webhook for Bindings leaves the namespace out. Its\n"
          "ReadWriteOncePod claims are only safe from schedulers with the extender.",
@@ -207,7 +208,7 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
          "`resources: [pods/binding, bindings]`"),
     RULE(CG707, LEVEL_ERROR, "webhooks call claimguard, which serves no admission",
          "`admission.listen` is not set, so each review fails. The effect is that of CG701.",
-         "the component `admission` writes it into the ConfigMap."),
+         "`manifests/claimguard.yaml` has it."),
     RULE(CG708, LEVEL_ERROR, "a webhook's caBundle is of another authority",
          "The API server does not believe claimguard's certificate; the effect is that of\n"
          "CG701. If `admission.tls` is not on this machine, and is the pair of `server.tls`,\n"
@@ -215,20 +216,19 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
          "is wrong: this is a warning.",
          "`claimguard certificates` writes the authority's certificate again."),
     RULE(CG709, LEVEL_NOTE, "a namespace that never waits for claimguard has exclusive claims",
-         "A webhook says `failurePolicy: Fail`, but not for this namespace: `admission-fail`\n"
-         "leaves out `kube-system` and `claimguard`, so that the cluster can heal. While\n"
+         "A webhook says `failurePolicy: Fail`, but not for this namespace: `kube-system`,\n"
+         "`claimguard` and some others are left out, so that the cluster can heal. While\n"
          "claimguard does not answer, two pods of this namespace may get one of its claims.",
          "keep pods with such claims in another namespace; or, if none of its pods is needed\n"
          "for a node or claimguard to start, take the namespace out of the list in\n"
-         "`manifests/admission/webhooks.yaml`."),
+         "`manifests/webhooks.yaml`."),
     /* 8xx: marks, pods and their schedulers */
     RULE(CG801, LEVEL_ERROR, "nothing in the cluster sets the mark",
          "The scheduler calls claimguard only for pods that request one of its\n"
          "`managedResources`, and no MutatingAdmissionPolicy with a binding sets\n"
          "`claimguard.io/claims`. Pods with claims are bound without claimguard, unless a\n"
          "webhook of your own sets it.",
-         "the components `admission` and `marks`, or remove `managedResources` until they are\n"
-         "there."),
+         "the component `marks`, or remove `managedResources` until it is there."),
     RULE(CG802, LEVEL_NOTE, "pods are marked, and claimguard is called for all",
          "With the component `marks`, kube-scheduler need not call claimguard for pods without\n"
          "claims. Without `managedResources`, it calls for each pod.",
@@ -248,12 +248,12 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
          "No file has a profile of that name and calls claimguard. What that scheduler binds\n"
          "is not checked, unless admission reviews its Bindings.",
          "name its file with `--scheduler-config`, if it has one; else call claimguard from\n"
-         "it, or add the component `admission`."),
+         "it, or apply `manifests/webhooks.yaml`."),
     RULE(CG806, LEVEL_ERROR, "claimguard's own pods need claimguard",
          "The Deployment's pods are for a scheduler that binds no pod without claimguard. Once\n"
          "none runs, none is ever bound.",
-         "a static pod, or the components `admission` and `marks` with `managedResources`, or\n"
-         "another `schedulerName` ([all\n"
+         "the profile `default-scheduler` with `managedResources`, or a static pod, or another\n"
+         "`schedulerName` ([all\n"
          "ways](../manifests/README.md#use-the-clusters-own-scheduler))."),
     RULE(CG807, LEVEL_ERROR, "the scheduler cannot resolve the Service's name",
          "kube-scheduler's pod is on the host's network with the host's `dnsPolicy`, which\n"
@@ -264,7 +264,7 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
          "If a mutating webhook adds a pod's claim after the policy has run, that pod has no\n"
          "mark, and may be bound to another pod's claim, unless its Binding is reviewed. If no\n"
          "file has `managedResources`, this is a warning.",
-         "the component `admission`, and until then no `managedResources`."),
+         "apply `manifests/webhooks.yaml`, and until then no `managedResources`."),
     /* 9xx: what only a live cluster shows */
     RULE(CG901, LEVEL_ERROR, "claimguard's user lacks rights",
          "Without a right to list, watch or bind, claimguard is never ready, or binds no pod.\n"
@@ -305,7 +305,7 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
          "Only `claimguard verify` finds this: two pods got one claim. No webhook calls\n"
          "claimguard; or the API server can call it, and did not, as its `rules`,\n"
          "`namespaceSelector`, `objectSelector` or `matchConditions` leave the request out.",
-         "the component `admission`; or the webhooks of `manifests/admission/webhooks.yaml`."),
+         "the webhooks of `manifests/webhooks.yaml`."),
     [DOCTOR_RULE_COUNT] = {.code = NULL},
 };
 

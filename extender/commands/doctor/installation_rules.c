@@ -70,7 +70,7 @@ static void check_marks(const struct examined *examined, struct findings *findin
             installation_knows(installation, KIND_MARKER) &&
             installation_knows(installation, KIND_MARKER_BINDING))
             finding_add(findings, CG801, finding_place(own->managed[0].name.at),
-                        "add the components admission and marks",
+                        "add the component marks",
                         "no MutatingAdmissionPolicy with a binding sets " MARK
                         ": claimguard is called for no pod");
         if (own->managed_count != 0)
@@ -161,7 +161,7 @@ static void check_schedulers(const struct examined *examined, struct findings *f
         if (claim == NULL || is_guarded(examined, pod->scheduler) || !example_pods_add(seen, pod))
             continue;
         finding_add(findings, CG805, finding_object(findings, "Pod", pod->ns, pod->name),
-                    "call claimguard from that scheduler, or add the component admission",
+                    "call claimguard from that scheduler, or apply manifests/webhooks.yaml",
                     "it is for the scheduler %.*s, which calls claimguard in no file, and its "
                     "claim %.*s is ReadWriteOncePod",
                     SLICE_ARG(pod->scheduler), SLICE_ARG(claim_name(claim)));

@@ -274,7 +274,7 @@ static void check_bindings(const struct webhook_entries *entries,
         return;
     check_namespaces(entries, first->place, installation, fails, findings);
     if (!fails)
-        finding_add(findings, CG704, first->place, "add the component admission-fail",
+        finding_add(findings, CG704, first->place, "remove the component failure-policy-ignore",
                     "webhook %.*s says Ignore: while claimguard does not answer, Bindings are "
                     "applied without it",
                     SLICE_ARG(first->webhook->name));
@@ -315,7 +315,7 @@ void doctor_check_unreviewed(const struct examined *examined, struct findings *f
             continue;
         is_called = true;
         finding_add(findings, CG808, finding_place(file->own->managed[0].name.at),
-                    "add the component admission",
+                    "apply manifests/webhooks.yaml",
                     "claimguard is called for marked pods only, and nobody reviews the "
                     "Bindings of the others");
     }
@@ -323,7 +323,7 @@ void doctor_check_unreviewed(const struct examined *examined, struct findings *f
         finding_lower(
             finding_add(findings, CG808,
                         finding_object(findings, kind_text(KIND_MARKER), SLICE(""), marker),
-                        "add the component admission",
+                        "apply manifests/webhooks.yaml",
                         "it marks pods, and nobody reviews the Bindings of those that "
                         "it does not mark"),
             LEVEL_WARNING);

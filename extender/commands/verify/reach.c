@@ -170,7 +170,7 @@ static void report_call(const struct webhook_entry *entry, struct slice message,
                     arena_printf(findings->arena,
                                  "webhooks[%.*s].namespaceSelector, objectSelector, "
                                  "matchConditions and rules: those of "
-                                 "manifests/admission/webhooks.yaml",
+                                 "manifests/webhooks.yaml",
                                  SLICE_ARG(name))
                         .ptr,
                     "the API server can call webhook %.*s, and has not called it", SLICE_ARG(name));
@@ -217,7 +217,7 @@ static int explain(struct trial *trial, const struct webhook_entries *entries, b
     if (count == 0)
         finding_add(findings, CG907,
                     (struct location){.name = SLICE("ValidatingWebhookConfiguration claimguard")},
-                    "add the component admission, then call claimguard certificates",
+                    "apply manifests/webhooks.yaml",
                     "there is no webhook for %s that calls claimguard",
                     is_binding ? "Bindings" : "pods that name their nodes");
     return 0;

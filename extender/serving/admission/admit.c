@@ -82,8 +82,10 @@ static void write_denied(const struct review *review, const struct binding_revie
 static enum admission observe(struct state *state, struct bind_warnings *warnings,
                               enum admission admission, struct error *err)
 {
+    if (admission != ADMISSION_DENIED)
+        return admission;
     SCOPED_READ_LOCK(&state->lock);
-    if (admission != ADMISSION_DENIED || state->config->admission.mode != REVIEWS_OBSERVE)
+    if (state->config->admission.mode != REVIEWS_OBSERVE)
         return admission;
     (void)error_wrap(err, "claimguard would deny this");
     warnings->items[0].text = slice_of(err->message);

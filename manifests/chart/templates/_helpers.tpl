@@ -8,6 +8,11 @@ system:serviceaccount:{{ .Release.Namespace }}:claimguard
 app.kubernetes.io/name: claimguard
 {{- end }}
 
+{{- /* Not empty: pods are marked. */ -}}
+{{- define "claimguard.marks" -}}
+{{- if or .Values.marks.enabled (eq .Values.profile "default-scheduler") }}yes{{ end }}
+{{- end }}
+
 {{- define "claimguard.image" -}}
 {{- $image := .Values.image -}}
 {{ $image.repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
@@ -32,10 +37,10 @@ app.kubernetes.io/name: claimguard
 {{- end }}
 {{- end }}
 
-{{- /* A component's file of the configuration. What it sets is taken out of the user's keys, since a key that two files set is an error;
-another value there is one, too: dict "config" $config "name" "ha.enabled" "file" "ha.yaml" "sets" "SECTION: {KEY: VALUE}". */ -}}
+{{- /* A file of the configuration that a value stands for. What it sets is taken out of the user's keys, since a key that two files set is
+an error; another value there is one, too: dict "config" $config "name" "profile" "file" "guard.yaml" "sets" (dict SECTION (dict KEY VALUE)). */ -}}
 {{- define "claimguard.part" -}}
-{{- $sets := fromYaml .sets }}
+{{- $sets := .sets }}
 {{- range $section, $keys := $sets }}
 {{- $theirs := get $.config $section | default dict }}
 {{- range $key, $value := $keys }}
@@ -62,28 +67,19 @@ kind: ClaimguardConfiguration
 {{- $_ := set (get $config .) "mode" "Off" }}
 {{- end }}
 {{- end }}
-{{- if .Values.ownCertificates.enabled }}
-tls.yaml: |
-  {{- merge (dict "certificates" "Secrets") (include "claimguard.head" . | fromYaml) | toYaml | nindent 2 }}
-{{- else if .Values.tls.enabled }}
-{{- include "claimguard.part" (dict "config" $config "name" "tls.enabled" "file" "tls.yaml" "sets"
-    "server: {tls: {certFile: /etc/claimguard-tls/tls.crt, keyFile: /etc/claimguard-tls/tls.key, clientCAFile: /etc/claimguard-tls/ca.crt}}") }}
+{{- $files := dict "certFile" "/etc/claimguard-tls/tls.crt" "keyFile" "/etc/claimguard-tls/tls.key" }}
+{{- $admission := dict "listen" (dig "admission" "listen" ":8443" $config) "ownUser" (dig "admission" "ownUser" (include "claimguard.user" .) $config) }}
+{{- $sets := dict "readWriteOncePod" (dict "claimLock" "Annotation") "admission" $admission }}
+{{- if eq .Values.profile "observe" }}
+{{- $_ := set $admission "mode" "Observe" }}
 {{- end }}
-{{- if .Values.ha.enabled }}
-{{- include "claimguard.part" (dict "config" $config "name" "ha.enabled" "file" "ha.yaml" "sets" "readWriteOncePod: {claimLock: Annotation}") }}
+{{- if .Values.certManager.enabled }}
+{{- $_ := set $admission "tls" $files }}
+{{- $_ := set $sets "server" (dict "tls" (merge (dict "clientCAFile" "/etc/claimguard-tls/ca.crt") $files)) }}
+{{- else }}
+{{- $_ := set $config "certificates" "Secrets" }}
 {{- end }}
-{{- if .Values.warnOnly.enabled }}
-{{- include "claimguard.part" (dict "config" $config "name" "warnOnly.enabled" "file" "warn-only.yaml" "sets"
-    "{readWriteOnce: {mode: Warn}, csiVolumes: {mode: Warn}, volumeAttributesClasses: {mode: Warn}}") }}
-{{- end }}
-{{- if .Values.admission.enabled }}
-{{- $ours := dict "listen" (dig "admission" "listen" ":8443" $config) "ownUser" (dig "admission" "ownUser" (include "claimguard.user" .) $config)
-    "tls" (dict "certFile" "/etc/claimguard-tls/tls.crt" "keyFile" "/etc/claimguard-tls/tls.key") }}
-{{- if .Values.ownCertificates.enabled }}
-{{- $_ := unset $ours "tls" }}
-{{- end }}
-{{- include "claimguard.part" (dict "config" $config "name" "admission.enabled" "file" "admission.yaml" "sets" (dict "admission" $ours | toYaml)) }}
-{{- end }}
+{{- include "claimguard.part" (dict "config" $config "name" (printf "the profile %s" .Values.profile) "file" "profile.yaml" "sets" $sets) }}
 claimguard.yaml: |
   {{- merge $config (include "claimguard.head" . | fromYaml) (dict "server" (dict "listen" ":8888" "metricsListen" ":8889")) | toYaml | nindent 2 }}
 {{- end }}
@@ -98,30 +94,16 @@ claimguard.yaml: |
 {{- /* What the schema cannot say. */ -}}
 {{- define "claimguard.check" -}}
 {{- $values := .Values }}
-{{- include "claimguard.needs" (dict "root" . "name" "ha.enabled" "value" $values.ha.enabled "version" "1.30") }}
-{{- include "claimguard.needs" (dict "root" . "name" "admission.enabled" "value" $values.admission.enabled "version" "1.30") }}
-{{- include "claimguard.needs" (dict "root" . "name" "ownLimits.enabled" "value" $values.ownLimits.enabled "version" "1.30") }}
-{{- include "claimguard.needs" (dict "root" . "name" "marks.enabled" "value" $values.marks.enabled "version" "1.36") }}
-{{- if and $values.staticPod.enabled (or $values.ha.enabled $values.warnOnly.enabled $values.scheduler.enabled $values.config) }}
-{{- fail "staticPod.enabled renders neither Deployment nor configuration, so ha, warnOnly, scheduler and config have no effect: remove them" }}
+{{- include "claimguard.needs" (dict "root" . "name" "claimguard" "value" true "version" "1.30") }}
+{{- include "claimguard.needs" (dict "root" . "name" (ternary "marks.enabled" "the profile default-scheduler" $values.marks.enabled) "value" (include "claimguard.marks" .) "version" "1.36") }}
+{{- if and $values.staticPod.enabled (or (has $values.profile (list "scheduler" "observe")) $values.hostNetwork.enabled $values.config) }}
+{{- fail "staticPod.enabled renders neither Deployment nor configuration, so the profiles scheduler and observe, hostNetwork and config have no effect: remove them" }}
 {{- end }}
-{{- if and $values.ownCertificates.enabled (not $values.admission.enabled) }}
-{{- fail "ownCertificates.enabled needs admission.enabled" }}
-{{- end }}
-{{- if and $values.ownCertificates.enabled (or $values.certManager.enabled $values.staticPod.enabled (not $values.tls.enabled)) }}
-{{- fail "ownCertificates.enabled contradicts certManager.enabled, staticPod.enabled, and tls.enabled: false" }}
-{{- end }}
-{{- if and $values.marks.enabled (not $values.admission.enabled) }}
-{{- fail "marks.enabled needs admission.enabled: a webhook may add a claim to a pod that has no mark, and only the review of its Binding keeps it from the claim of another pod" }}
+{{- if and $values.certManager.enabled (or $values.staticPod.enabled (hasKey $values.config "certificates")) }}
+{{- fail "certManager.enabled contradicts staticPod.enabled and config.certificates" }}
 {{- end }}
 {{- if and $values.scheduler.managedResources (not $values.marks.enabled) }}
 {{- fail "scheduler.managedResources needs marks.enabled: claimguard is not called for an unmarked pod" }}
-{{- end }}
-{{- if and (hasKey $values.config "admission") (not $values.admission.enabled) }}
-{{- fail "config.admission needs admission.enabled, which opens port 8443 and makes the webhooks" }}
-{{- end }}
-{{- if and (eq $values.admission.failurePolicy "Fail") (not $values.admission.enabled) }}
-{{- fail "admission.failurePolicy: Fail needs admission.enabled" }}
 {{- end }}
 {{- if and $values.staticPod.enabled (or $values.networkPolicy.schedulers $values.networkPolicy.apiServers) }}
 {{- fail "staticPod.enabled renders no NetworkPolicy, which a pod on the host's network escapes: remove networkPolicy.schedulers and networkPolicy.apiServers" }}
