@@ -291,14 +291,14 @@ bool claim_is_named_by_others(const struct cluster *cluster, const struct claim 
     const struct pod *own = cluster_find_same_pod(cluster, pod);
     const struct reservation *reservation =
         own == NULL ? NULL : reservation_find(cluster, &own->uid);
-    uint32_t count = 0;
+    uint32_t named = claim->named, count = 0;
 
     for (size_t i = 0; own != NULL && i < own->use_count; i++)
         count += claim_at(own->uses[i].claim) == claim;
     for (size_t i = 0;
          reservation != NULL && i < reservation->claim_count + reservation->shared_count; i++)
         count += reservation->claims[i] == claim;
-    return claim->named > count;
+    return named > count;
 }
 
 /* Writes the object on the record. Links of pods to the claim stay. */

@@ -39,8 +39,10 @@ static void note_braces(struct yaml_reading *yaml, struct slice bytes)
  */
 static bool is_start_line(struct slice line)
 {
+    static const char blanks[] = " \t\r\n";
+
     return line.len >= 3 && memcmp(line.ptr, "---", 3) == 0 &&
-           (line.len == 3 || memchr(" \t\r\n", line.ptr[3], 4) != NULL);
+           (line.len == 3 || memchr(blanks, line.ptr[3], sizeof blanks - 1) != NULL);
 }
 
 /* How many of the bytes are of the document that is being read, up to `size` of them. */

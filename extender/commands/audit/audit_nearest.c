@@ -39,7 +39,7 @@ static void note_differing(struct audit_check *check, struct record *first)
 {
     struct audit_report *report = check->report;
 
-    if (first->is_noted)
+    if (first == NULL || first->is_noted)
         return;
     first->is_noted = true;
     if (check->differing++ < CLAIMS_NAMED_MAX)

@@ -79,7 +79,7 @@ static void take_refusal(struct race *race, const struct request_answer *answer)
 
 static int bind_in_turn(struct trial *trial, struct race *race, struct error *err)
 {
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
 
     for (int i = 0; i < RACERS; i++) {
         if (trial_check_time(trial, err) < 0 ||

@@ -81,7 +81,7 @@ static void put_client(struct buf *body, const struct webhook *webhook)
 static int put_webhook(struct trial *trial, const struct webhook_entry *entry, const char *name,
                        struct error *err)
 {
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
     struct buf body;
 
     buf_init(&body, BODY_BYTES_MAX);
@@ -106,7 +106,7 @@ static int put_webhook(struct trial *trial, const struct webhook_entry *entry, c
 static int ask(struct trial *trial, bool is_binding, struct slice *message, struct error *err)
 {
     const struct trial_pod pod = {"nobody", "nothing", NULL, true};
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
     struct request request =
         is_binding ? trial_binding_request(trial, "nobody", SLICE("none"), false, "?dryRun=All")
                    : trial_pod_request(trial, &pod, "?dryRun=All");
@@ -202,7 +202,7 @@ static bool is_asked(const struct webhook_entries *entries, size_t index)
 static int explain(struct trial *trial, const struct webhook_entries *entries, bool is_binding,
                    bool has_two, struct findings *findings, struct error *err)
 {
-    struct slice message;
+    struct slice message = SLICE("");
     size_t count = 0;
 
     for (size_t i = 0; i < entries->count; i++) {

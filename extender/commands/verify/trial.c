@@ -103,7 +103,7 @@ void trial_put_metadata(const struct trial *trial, const char *name, struct buf 
 
 static int create_namespace(struct trial *trial, struct error *err)
 {
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
     struct buf body;
 
     buf_init(&body, BODY_BYTES_MAX);
@@ -117,7 +117,7 @@ static int create_namespace(struct trial *trial, struct error *err)
 /* One that no kubelet can mount: nothing is a socket at that path. */
 static int create_volume(struct trial *trial, const char *claim, struct error *err)
 {
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
     struct buf body;
 
     buf_init(&body, BODY_BYTES_MAX);
@@ -138,7 +138,7 @@ static int create_volume(struct trial *trial, const char *claim, struct error *e
 int trial_claim(struct trial *trial, const char *name, bool has_volume, struct error *err)
 {
     struct slice path = path_in(trial, "persistentvolumeclaims", "");
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
     struct buf body;
 
     if (has_volume && create_volume(trial, name, err) < 0)
@@ -269,7 +269,7 @@ int trial_read(struct trial *trial, const char *resource, const char *name,
                struct trial_object *out, struct error *err)
 {
     struct request request = {.method = "GET", .path = path_in(trial, resource, name).ptr};
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
 
     *out = (struct trial_object){.is_there = false};
     if (send(trial, &request, name, &answer, err) < 0)
@@ -319,7 +319,7 @@ static int write_nomination(struct trial *trial, const char *pod, struct slice n
 {
     struct slice path =
         arena_printf(arena_of(trial), "/api/v1/namespaces/%s/pods/%s/status", trial->name, pod);
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
     struct buf body;
 
     buf_init(&body, BODY_BYTES_MAX);
@@ -338,7 +338,7 @@ int trial_nominate(struct trial *trial, const char *pod, bool *is_done, struct e
 {
     struct request request = {.method = "GET", .path = "/api/v1/nodes?limit=50"};
     struct listed_nodes nodes = {.items = {.count = 0}};
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
 
     *is_done = false;
     if (send(trial, &request, "nodes", &answer, err) < 0)
@@ -360,7 +360,7 @@ int trial_nominate(struct trial *trial, const char *pod, bool *is_done, struct e
 static int delete_at(struct trial *trial, const char *path, const char *what, struct error *err)
 {
     struct request request = {.method = "DELETE", .path = path};
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
 
     if (path == NULL)
         return error_no_memory(err);
@@ -423,7 +423,7 @@ static int remove_leftovers(struct trial *trial, const struct trial_kind *kind, 
         arena_printf(arena_of(trial), "%s?labelSelector=" LABEL "%%3D" OWNER, kind->path);
     struct request request = {.method = "GET", .path = path.ptr};
     struct leftovers found = {.items = {.count = 0}};
-    struct request_answer answer;
+    struct request_answer answer = {.status = 0};
 
     if (send(trial, &request, kind->text, &answer, err) < 0)
         return err->code;

@@ -292,7 +292,8 @@ static bool has_node(const struct why_pod *pod, const bool *rejected)
 static bool help_by_driver(struct why_pod *pod, struct slice driver, struct slice key,
                            const bool *rejected)
 {
-    bool is_asked = driver.len != 0 && pod->stage == WHY_SCHEDULING && !has_node(pod, rejected);
+    bool is_asked = rejected != NULL && driver.len != 0 && pod->stage == WHY_SCHEDULING &&
+                    !has_node(pod, rejected);
     bool *lacking = is_asked ? why_flags(pod) : NULL;
 
     for (size_t n = 0; lacking != NULL && n < pod->node_count; n++)
