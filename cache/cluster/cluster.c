@@ -201,13 +201,15 @@ void cluster_delete(struct cluster *cluster, const struct object *object)
 
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides, uint64_t asked_ns)
 {
-    uint32_t number = cluster->lists[kind].number + 1;
+    const struct listing former = cluster->lists[kind];
+    uint32_t number = former.number + 1;
 
     cluster->lists[kind] = (struct listing){.number = number,
                                             .asked_ns = asked_ns,
                                             .overrides = overrides,
-                                            .complete = cluster->lists[kind].complete,
-                                            .ended_ns = cluster->lists[kind].ended_ns};
+                                            .is_open = true,
+                                            .complete = former.complete};
+    memcpy(cluster->lists[kind].ends, former.ends, sizeof former.ends);
     if (overrides)
         unconfirmed_dispose(cluster); /* the answers are about the former history */
     allowance_begin_list(cluster, kind);
@@ -302,10 +304,13 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
     return has_more || has_surplus;
 }
 
-void cluster_list_ended(struct cluster *cluster, enum kind kind, uint64_t now_ns)
+void cluster_list_ended(struct cluster *cluster, enum kind kind, uint64_t version, uint64_t now_ns)
 {
-    cluster->lists[kind].complete++;
-    cluster->lists[kind].ended_ns = now_ns;
+    struct listing *list = &cluster->lists[kind];
+
+    list->is_open = false;
+    list->complete++;
+    list->ends[list->complete % LIST_EPOCHS] = (struct listing_end){now_ns, version};
 }
 
 /* ---- answers that the watch has not reported yet ---- */

@@ -31,8 +31,11 @@ struct listing {
     bool keeps_all;    /* it names an object that could not be identified: remove none */
     bool is_whole;     /* cluster_list_end has begun */
     uint64_t swept;    /* how far cluster_list_end has come: table_walk.at */
-    uint32_t complete; /* lists that have ended so far */
-    uint64_t ended_ns; /* when the last of them did */
+    bool is_open;      /* from cluster_list_begin to cluster_list_ended */
+    uint32_t complete; /* lists that have ended so far: the last one has that number */
+    struct listing_end {
+        uint64_t ns, version;
+    } ends[LIST_EPOCHS]; /* of the last lists: by their numbers, modulo */
 };
 
 /* What namespaces may take: allowance.h. All zero: as much as there is; for a command, which reads
@@ -77,6 +80,7 @@ struct cluster {
     bool are_over;                   /* one of them, or all together: since allowance_keep */
     struct allowance_limits allowance_limits;
     struct listing lists[KIND_COUNT];
+    uint64_t pods_seen;           /* the watch of pods has reported all up to that version */
     bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object
                                      which is not here may exist */
     bool keeps_all_mounts;        /* store the mounts of all pending pods: dry run */
@@ -127,8 +131,8 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns,
 bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
                       const struct gone_listener *listener) MUST_USE;
 
-/* After the last step, for claim_is_from_list. */
-void cluster_list_ended(struct cluster *cluster, enum kind kind, uint64_t now_ns);
+/* After the last step, for claim_may_have_former. */
+void cluster_list_ended(struct cluster *cluster, enum kind kind, uint64_t version, uint64_t now_ns);
 
 /*
  * Applies the answer to a GET for a pod or a claim. The GET was sent at asked_ns; `watched` is the
@@ -170,10 +174,12 @@ struct claim *cluster_find_named_claim(const struct cluster *cluster, struct sli
                                        struct slice name);
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name);
 
-/* Whether a list that ended after since_ns, or is being read, has brought the claim: what was with
- * an earlier claim of its name is not known. *is_first: no list was complete before that one. */
-bool claim_is_from_list(const struct cluster *cluster, const struct claim *claim, uint64_t since_ns,
-                        bool *is_first);
+/* Whether an earlier claim of that name may have been with another pod since since_ns, without our
+ * knowledge: the claim was new in a list that ended after that, or is being read. Such a pod names
+ * this claim, too, and is known after the first list, since pods are listed after claims; and after
+ * a later one, when the watch of pods has reported all up to its version. */
+bool claim_may_have_former(const struct cluster *cluster, const struct claim *claim,
+                           const struct object_reference *pod, uint64_t since_ns);
 
 /* Whether other pods than this one name the claim. */
 bool claim_is_named_by_others(const struct cluster *cluster, const struct claim *claim,

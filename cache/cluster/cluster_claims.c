@@ -268,29 +268,17 @@ static void put_facts(struct cluster *cluster, struct claim *claim, const struct
     release_facts(cluster, &former);
 }
 
-/* Of the list with that number of complete ones: never 0. A list that begins again has the same. */
-static unsigned epoch_of(uint32_t number)
+/* Of the list that is being read. */
+static unsigned char epoch_of_next(const struct listing *list)
 {
-    return number % LIST_EPOCHS + 1;
-}
-
-bool claim_is_from_list(const struct cluster *cluster, const struct claim *claim, uint64_t since_ns,
-                        bool *is_first)
-{
-    const struct listing *list = &cluster->lists[KIND_CLAIM];
-    bool is_being_listed = claim->epoch == epoch_of(list->complete + 1);
-
-    *is_first = list->complete == 1 && !is_being_listed;
-    return claim->epoch != 0 && (is_being_listed || (claim->epoch == epoch_of(list->complete) &&
-                                                     list->ended_ns > since_ns));
+    return (unsigned char)((list->complete + 1) % LIST_EPOCHS + 1);
 }
 
 bool claim_is_named_by_others(const struct cluster *cluster, const struct claim *claim,
                               const struct object_reference *pod)
 {
     const struct pod *own = cluster_find_same_pod(cluster, pod);
-    const struct reservation *reservation =
-        own == NULL ? NULL : reservation_find(cluster, &own->uid);
+    const struct reservation *reservation = reservation_of(cluster, pod);
     uint32_t named = claim->named, count = 0;
 
     for (size_t i = 0; own != NULL && i < own->use_count; i++)
@@ -301,16 +289,31 @@ bool claim_is_named_by_others(const struct cluster *cluster, const struct claim 
     return named > count;
 }
 
+bool claim_may_have_former(const struct cluster *cluster, const struct claim *claim,
+                           const struct object_reference *pod, uint64_t since_ns)
+{
+    const struct listing *list = &cluster->lists[KIND_CLAIM];
+    if (claim->epoch == 0)
+        return false;
+    const struct listing_end *end = &list->ends[claim->epoch - 1U];
+    bool is_of_open = list->is_open && claim->epoch - 1U == (list->complete + 1) % LIST_EPOCHS;
+    bool knows_pods = list->complete == 1 || cluster->pods_seen >= end->version;
+
+    if (!is_of_open && end->ns <= since_ns)
+        return false;
+    return is_of_open || !knows_pods || claim_is_named_by_others(cluster, claim, pod);
+}
+
 /* Writes the object on the record. Links of pods to the claim stay. */
 static void put_claim(struct cluster *cluster, struct claim *claim,
                       const struct claim_object *object, const struct claim_facts *facts)
 {
+    const struct listing *list = &cluster->lists[KIND_CLAIM];
+
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM] += !claim->exists;
     if (!claim->exists || claim->is_ahead || !uid_is(&claim->uid, object->meta.uid))
-        claim->epoch = LIST_EPOCH_MASK & (cluster->lists[KIND_CLAIM].asked_ns == 0
-                                              ? 0
-                                              : epoch_of(cluster->lists[KIND_CLAIM].complete + 1));
+        claim->epoch = (list->is_open ? epoch_of_next(list) : 0) & ((1U << LIST_EPOCH_BITS) - 1);
     claim->exists = true;
     claim->listed = cluster_list_mark(cluster, KIND_CLAIM) & LISTED_MAX;
     claim->is_rwop = object->is_rwop;

@@ -16,8 +16,7 @@ enum {
     LISTED_BITS = 24,
     LISTED_MAX = (1 << LISTED_BITS) - 1,
     LIST_EPOCH_BITS = 2,
-    LIST_EPOCHS = 3,
-    LIST_EPOCH_MASK = 3
+    LIST_EPOCHS = (1 << LIST_EPOCH_BITS) - 1
 };
 
 /* A CSINode, by its node's name. Separate from struct node, because there are none when no policy
@@ -91,7 +90,8 @@ struct claim {
     bool is_ahead : 1; /* only GETs have reported it: the watch may still report what was before */
     bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as external-provisioner names it */
     bool is_block : 1;              /* volumeMode Block */
-    unsigned epoch : LIST_EPOCH_BITS; /* of the list that brought it as a new one; 0: the watch */
+    unsigned epoch : LIST_EPOCH_BITS; /* of the list that brought it as a new one; 0: the watch did.
+                                         struct listing */
     uint16_t name_len;
     char name[];
 };

@@ -145,6 +145,8 @@ static int apply_change(void *context, enum watch_change change, const struct ob
         cluster_delete(target->cluster, object);
     else
         rc = cluster_apply(target->cluster, object, err);
+    if (object->kind == KIND_POD && !target->cluster->lists[KIND_POD].is_open)
+        target->cluster->pods_seen = version_of(object->meta.resource_version);
     look_after(&before, target->cluster, object);
     (void)pthread_rwlock_unlock(target->lock);
     report_change(target, change, object, &before, rc);
@@ -214,7 +216,7 @@ static void end_list(void *context, enum kind kind, uint64_t version)
             report_gone(target, &gone->reference);
     }
     (void)pthread_rwlock_wrlock(target->lock);
-    cluster_list_ended(target->cluster, kind, monotonic_ns());
+    cluster_list_ended(target->cluster, kind, version, monotonic_ns());
     (void)pthread_rwlock_unlock(target->lock);
     arena_dispose(&leaving.arena);
 }

@@ -126,7 +126,7 @@ static void stop_kind(struct watched_kind *watched, uint64_t now_ns)
 }
 
 /* Pods are first listed after claims: a pod that may have locked an earlier claim of a listed one's
- * name is then known (claim_is_from_list). */
+ * name is then known (claim_may_have_former). */
 static bool has_to_wait(const struct informer *informer, int kind)
 {
     return kind == KIND_POD && !informer->has_synced && is_wanted(informer, KIND_CLAIM) &&

@@ -325,7 +325,7 @@ static void a_claim_that_the_watch_has_not_reported_is_not_locked(void)
 /* ---- claims that a list has brought ---- */
 
 /* A claim that is `age_s` seconds old, and was never locked. */
-static void put_aged_claim(const char *name, long long age_s)
+static void put_aged_claim(const char *name, long long age_s, const char *holder)
 {
     char created[32];
     time_t at = time(NULL) - age_s;
@@ -333,9 +333,10 @@ static void put_aged_claim(const char *name, long long age_s)
 
     (void)strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &utc));
     api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
-            "\"%s\",\"creationTimestamp\":\"%s\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],"
+            "\"%s\",\"creationTimestamp\":\"%s\",\"annotations\":{%s}},\"spec\":{\"accessModes\":["
+            "\"ReadWriteOncePod\"],"
             "\"volumeName\":\"pv-%s\"},\"status\":{\"phase\":\"Bound\"}}",
-            name, created, name);
+            name, created, holder, name);
 }
 
 static void check_waits(const struct guard *guard)
@@ -353,7 +354,7 @@ static void a_claim_from_a_list_is_not_locked_while_other_pods_name_it(void)
     struct guard guard;
 
     put_pair(NULL);
-    put_aged_claim("data", 5);
+    put_aged_claim("data", 5, "");
     guard_start(&guard, annotation);
     check_waits(&guard);
     api_remove("pods", "default", "a");
@@ -367,13 +368,26 @@ static void a_claim_of_hours_or_of_the_watch_is_locked_at_once(void)
     struct guard guard;
 
     put_pair(NULL);
-    put_aged_claim("data", 2 * 3600);
+    put_aged_claim("data", 2 * 3600, "");
     guard_start(&guard, annotation);
     check(bind_succeeds(&guard, "b", "node-2"), "no Binding is as old");
     put_pod(&(struct test_pod){.name = "c", .claim = "later"});
     put_pod(&(struct test_pod){.name = "d", .claim = "later"});
-    put_aged_claim("later", 0);
-    AWAIT(bind_succeeds(&guard, "c", "node-1"), "the watch would have brought an earlier one");
+    put_aged_claim("later", 0, "");
+    AWAIT(bind_succeeds(&guard, "c", "node-1"), "the watch has brought it");
+    guard_stop(&guard);
+}
+
+/* The claim comes from a backup, with the lock of a pod that is long gone: it says nothing. */
+static void the_lock_of_a_backup_does_not_end_the_wait(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    put_aged_claim("data", 5,
+                   "\"claimguard.io/holder\":\"00000000-0000-0000-0000-000000000001/gone\"");
+    guard_start(&guard, annotation);
+    check_waits(&guard);
     guard_stop(&guard);
 }
 
@@ -387,7 +401,7 @@ static void a_new_claim_from_a_later_list_waits_for_its_time(void)
     guard_start(&guard, annotation);
     api_remove("pods", "default", "a");
     api_hold("persistentvolumeclaims");
-    put_aged_claim("data", 5);
+    put_aged_claim("data", 5, "");
     api_compact();
     api_cut("persistentvolumeclaims");
     AWAIT(guard_metric(&guard,
@@ -619,6 +633,7 @@ int main(int argc, char **argv)
         SCENARIO(a_claim_that_the_watch_has_not_reported_is_not_locked),
         SCENARIO(a_claim_from_a_list_is_not_locked_while_other_pods_name_it),
         SCENARIO(a_claim_of_hours_or_of_the_watch_is_locked_at_once),
+        SCENARIO(the_lock_of_a_backup_does_not_end_the_wait),
         SCENARIO(a_new_claim_from_a_later_list_waits_for_its_time),
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),

@@ -33,7 +33,7 @@ ca_bundles() { k get validatingwebhookconfiguration claimguard -o json | jq -r '
 # What has claimguard's label, by any name of a kind.
 labelled() {
     k get -A -o name -l app.kubernetes.io/name=claimguard \
-        "deployments,services,configmaps,networkpolicies,poddisruptionbudgets,serviceaccounts,clusterroles,clusterrolebindings,\
+        "deployments,services,configmaps,networkpolicies,poddisruptionbudgets,resourcequotas,serviceaccounts,clusterroles,clusterrolebindings,\
 roles,rolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,validatingwebhookconfigurations,mutatingadmissionpolicies"
 }
 

@@ -145,7 +145,7 @@ verify_prints_what_doctor_finds() {
     jq '.rules |= map(select(.resources != ["pods/status"]))' "$plane/clusterrole.json" | k apply -f - >/dev/null
     # of another image than the Deployment, whose pod is otherwise the same
     k -n claimguard get deployment claimguard -o json | jq '{apiVersion: "v1", kind: "Pod", metadata: (.spec.template.metadata + {name: "other-version"}),
-        spec: (.spec.template.spec + {nodeName: "node-1", terminationGracePeriodSeconds: 0} | .containers[0].image = "claimguard:0.0.1")}' | k -n claimguard create -f - >/dev/null
+        spec: (.spec.template.spec + {nodeName: "node-1", terminationGracePeriodSeconds: 0} | del(.containers[].lifecycle) | .containers[0].image = "claimguard:0.0.1")}' | k -n claimguard create -f - >/dev/null
     await 10 "both are found" verify_blames_both
     verifies 1 "yes, yes, yes" --fail-on warning
     k apply -f "$root/manifests/rbac.yaml" >/dev/null

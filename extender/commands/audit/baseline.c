@@ -150,9 +150,11 @@ int baseline_read(struct audit_report *report, const char *path, struct error *e
     for (size_t i = 0; rc == 0 && used != NULL && i < baseline.count; i++)
         unused += used[i] ? 0 : 1;
     if (rc == 0 && unused != 0)
-        gaps_add(&report->findings.gaps, 0,
-                 "lines of %s that no finding is of: %zu; --write-baseline removes them", path,
-                 unused);
+        gaps_add(
+            &report->findings.gaps, 0,
+            "lines of %s that no finding is of: %zu; --write-baseline removes them, also those of "
+            "what was not given",
+            path, unused);
     free(used);
     free((void *)baseline.lines);
     return rc;

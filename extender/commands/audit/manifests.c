@@ -15,7 +15,9 @@ struct manifest_folder {
     bool is_rendered; /* with the one that it is in: only what is rendered by itself is read */
     const struct renderer *renderer; /* NULL: none */
     struct stat status;
-    bool is_used; /* by a kustomization; of a folder: by another one */
+    bool is_used;    /* by a kustomization; of a folder: by another one */
+    bool is_reached; /* of a kustomization: it is rendered, or one that is uses it */
+    bool is_read;    /* what it uses is marked as reached */
 };
 
 /* ---- what was not read ---- */
@@ -187,6 +189,8 @@ static int read_rendered(struct manifests *manifests, const struct manifest_fold
         rendering_make(&rendering, folder->renderer, folder->path, report->ns, &report->arena, err);
 
     manifests->rendering = &rendering;
+    if (rc == 0 && manifests->parts++ == 0)
+        manifests->first_part = folder->path;
     if (rc > 0)
         rc = read_file(manifests, rendering.path, err);
     manifests->rendering = NULL;
@@ -261,11 +265,15 @@ static int read_entry(struct manifests *manifests, const struct manifest_folder 
 
     if (asprintf(&path, "%s/%s", folder->path, name) < 0)
         return error_no_memory(err);
-    bool is_folder = lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
-    if (is_excluded(manifests, path, is_folder && is_foreign(name),
-                    is_folder || source_has_name(name)))
+    bool is_known = lstat(path, &status) == 0;
+    bool is_folder = is_known && S_ISDIR(status.st_mode);
+    if (!is_known) { /* whether it is a folder */
+        (void)error_system(err, errno, "%s", path);
+        note(manifests, err, false);
+    } else if (is_excluded(manifests, path, is_folder && is_foreign(name),
+                           is_folder || source_has_name(name))) {
         rc = 0;
-    else if (is_folder) {
+    } else if (is_folder) {
         rc = add_path(manifests, *at, path, folder->is_rendered, err);
         *at = rc == 0 ? &(**at)->next : *at;
     } else if (is_manifest(path, name) && !renderer_is_file(name)) {
@@ -336,6 +344,35 @@ static void mark_below(const struct manifests *manifests, const char *folder)
         at->is_used |= strncmp(at->path, folder, bytes) == 0 && at->path[bytes] == '/';
 }
 
+static void mark_reached(void *context, const struct stat *used)
+{
+    const struct manifests *manifests = context;
+
+    for (struct manifest_folder *at = S_ISDIR(used->st_mode) ? manifests->kustomizations : NULL;
+         at != NULL; at = at->next)
+        at->is_reached |= at->status.st_ino == used->st_ino && at->status.st_dev == used->st_dev;
+}
+
+/* Marks what those that no other one uses use, and so on. Of two that use each other, none is
+ * reached: they are rendered, which says so. */
+static void find_reached(struct manifests *manifests)
+{
+    bool has_more = true;
+
+    for (struct manifest_folder *at = manifests->kustomizations; at != NULL; at = at->next)
+        at->is_reached = !at->is_used;
+    while (has_more) {
+        has_more = false;
+        for (struct manifest_folder *at = manifests->kustomizations; at != NULL; at = at->next) {
+            if (!at->is_reached || at->is_read)
+                continue;
+            has_more = at->is_read = true;
+            (void)renderer_find_used(at->renderer, at->path, &manifests->report->arena,
+                                     mark_reached, manifests);
+        }
+    }
+}
+
 /* Those that no other one uses, and the files in their folders that none of them names. */
 static int read_kustomizations(struct manifests *manifests, struct error *err)
 {
@@ -349,8 +386,9 @@ static int read_kustomizations(struct manifests *manifests, struct error *err)
             mark_below(manifests, at->path);
         at->is_used = is_used; /* it may name its own folder, as "." */
     }
+    find_reached(manifests);
     for (const struct manifest_folder *at = first; at != NULL && rc == 0; at = at->next)
-        if (!at->is_used)
+        if (!at->is_used || !at->is_reached)
             rc = read_rendered(manifests, at, err);
     for (const struct manifest_folder *at = manifests->aside; at != NULL && rc == 0; at = at->next)
         if (!at->is_used)
@@ -406,7 +444,13 @@ int manifests_read(struct manifests *manifests, const char *path, struct error *
 {
     struct stat status;
     bool is_stdin = strcmp(path, "-") == 0;
-    size_t count = count_all(manifests);
+    size_t count = count_all(manifests), bytes = strlen(path);
+
+    while (bytes > 1 && path[bytes - 1] == '/') /* "deploy/": names of files begin with it */
+        bytes--;
+    path = arena_printf(&manifests->report->arena, "%.*s", (int)bytes, path).ptr;
+    if (path == NULL)
+        return error_no_memory(err);
 
     manifests->root = NULL;
     load_progress_begin(&manifests->progress, &manifests->source);
@@ -450,6 +494,13 @@ void manifests_end(struct manifests *manifests)
     if (manifests->templates.count != 0)
         gaps_add(gaps, 0, "templates were not read: %zu; the first one: %s",
                  manifests->templates.count, manifests->templates.first.message);
+    if (manifests->parts != 0)
+        gaps_add(gaps, 0,
+                 "Components and library charts that nothing in the input uses were not read: %zu; "
+                 "the first one: %s",
+                 manifests->parts, manifests->first_part);
+    if (manifests->report->findings.objects == 0)
+        gaps_add(gaps, UINT64_MAX, "there is no object that a rule reads");
     if (manifests->excluded != 0)
         gaps_add(gaps, 0, "excluded files and folders: %zu", manifests->excluded);
     if (others.len != 0)

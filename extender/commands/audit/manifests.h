@@ -52,7 +52,9 @@ struct manifests {
     struct manifest_folder *aside, **last_aside;    /* files in the folders of kustomizations */
     const char *others_named;                       /* after manifests_end */
     size_t files;                                   /* so far */
-    struct unread problems, templates;              /* templates: without an error */
+    size_t parts;                                   /* that nothing uses, and are not read */
+    const char *first_part;
+    struct unread problems, templates; /* templates: without an error */
     struct other_kind {
         struct type type;
         size_t count;

@@ -12,7 +12,9 @@
 enum {
     PROGRAMS_MAX = 2,
     WORDS_MAX = 6,
-    COMPLAINT_BYTES = 400,
+    COMPLAINT_BYTES = 16 * 1024,
+    COMPLAINT_SHOWN = 400, /* kustomize says at the end what is wrong, helm at the beginning */
+    COMPLAINT_BEGIN = 120,
     KIND_LINE_BYTES = 80,
     NAME_BYTES_MAX = 4096,
 };
@@ -20,7 +22,7 @@ enum {
 static const struct renderer {
     const char *file;                       /* that makes a folder one */
     const char *what;                       /* for people */
-    const char *part;                       /* a line of one that only others use */
+    const char *part_key, *part;            /* in the file of one that only others use */
     const char *missing;                    /* the programs */
     const char *programs[PROGRAMS_MAX + 1]; /* the first one that is there is used */
     const char *verbs[PROGRAMS_MAX];
@@ -28,10 +30,10 @@ static const struct renderer {
 } renderers[] = {
 #define KUSTOMIZATION(file_) \
     { \
-        (file_), "a kustomization", "kind: Component", "neither kustomize nor kubectl is", \
+        (file_), "a kustomization", "kind", "Component", "neither kustomize nor kubectl is", \
             {"kustomize", "kubectl"}, {"build", "kustomize"}, false \
     }
-    {"Chart.yaml", "a chart", "type: library", "helm is not", {"helm"}, {"template"}, true},
+    {"Chart.yaml", "a chart", "type", "library", "helm is not", {"helm"}, {"template"}, true},
     KUSTOMIZATION("kustomization.yaml"),
     KUSTOMIZATION("kustomization.yml"),
     KUSTOMIZATION("Kustomization"),
@@ -129,6 +131,21 @@ bool renderer_find_used(const struct renderer *renderer, const char *folder, str
     return true;
 }
 
+/* Whether only others use it. False also if its file cannot be read, which who renders it says. */
+static bool is_part(const struct rendering *rendering)
+{
+    struct yaml_node *root = NULL;
+    struct error err;
+
+    if (yaml_load(&root, rendering->file, rendering->arena, &err) < 0)
+        return false;
+    for (const struct yaml_node *at = root->first; at != NULL; at = at->next)
+        if (slice_equal(at->key, slice_of(rendering->renderer->part_key)) &&
+            slice_equal(at->text, slice_of(rendering->renderer->part)))
+            return true;
+    return false;
+}
+
 /* ---- programs ---- */
 
 /* Starts the program. Returns 0, or an errno. */
@@ -211,8 +228,12 @@ static int complain(const struct rendering *rendering, FILE *complaints, struct 
     }
     free(line);
     complaint.text[complaint.used] = '\0';
-    return error_set(err, ERROR_INVALID, "%s: %s", rendering->command,
-                     complaint.used == 0 ? "it has failed" : complaint.text);
+    if (complaint.used <= COMPLAINT_SHOWN)
+        return error_set(err, ERROR_INVALID, "%s: %s", rendering->command,
+                         complaint.used == 0 ? "it has failed" : complaint.text);
+    const char *end = complaint.text + complaint.used - (COMPLAINT_SHOWN - COMPLAINT_BEGIN);
+    return error_set(err, ERROR_INVALID, "%s: %.*s ... %s", rendering->command, COMPLAINT_BEGIN,
+                     complaint.text, end);
 }
 
 /* Runs the program, and waits for it. */
@@ -226,13 +247,14 @@ static int run(char *words[], const struct rendering *rendering, struct error *e
         return error_system(err, errno, "/tmp");
     int code = start(words, rendering, complaints, &pid);
     if (code != 0)
-        rc = error_system(err, code, "%s", words[0]);
+        rc = error_system(err, code, "%s", rendering->command);
     while (code == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     if (code == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
         rc = complain(rendering, complaints, err);
     (void)fclose(complaints); /* a temporary file */
-    return code == ENOENT ? ERROR_NOT_FOUND : rc;
+    /* a folder of PATH that may not be read, or is none, hides no program in the others */
+    return code == ENOENT || code == EACCES || code == ENOTDIR ? ERROR_NOT_FOUND : rc;
 }
 
 static int refuse(const struct rendering *rendering, struct error *err)
@@ -302,15 +324,13 @@ static int count_lines(const char *path, const char *text, uint32_t *last)
 int rendering_make(struct rendering *rendering, const struct renderer *renderer, const char *folder,
                    struct slice ns, struct arena *arena, struct error *err)
 {
-    uint32_t line;
-
     *rendering = (struct rendering){.renderer = renderer,
                                     .folder = folder,
                                     .arena = arena,
                                     .file = join(arena, folder, renderer->file)};
     if (rendering->file == NULL)
         return error_no_memory(err);
-    if (count_lines(rendering->file, renderer->part, &line) > 0)
+    if (is_part(rendering))
         return 0;
     rendering->output = tmpfile();
     if (rendering->output == NULL)

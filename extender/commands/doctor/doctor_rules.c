@@ -111,7 +111,7 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
     RULE(CG602, LEVEL_WARNING, "anyone may call the scheduler's port",
          "`server.listen` is not on loopback, and callers need no certificate. Anyone who\n"
          "reaches the port can have pods bound, and read which pod has a claim.",
-         "`server.tls` with `clientCAFile` (the component `tls`)."),
+         "`server.tls` with `clientCAFile` (manifests/README.md#tls)."),
     RULE(CG603, LEVEL_ERROR, "only one side uses TLS",
          "The scheduler calls with http and claimguard expects TLS, or the reverse: each call\n"
          "fails.",

@@ -80,9 +80,15 @@ static int describe(const struct trial *trial, const char *scheduler,
 {
     struct arena *arena = &trial->api->arena;
 
+    bool is_reviewed = slice_has(pod->message, SLICE("admission webhook"));
+
     if (pod->node.len != 0 || is_stopped(pod))
-        row->holds = pod->node.len != 0 ? HOLDS_NO : HOLDS_YES;
-    if (pod->node.len != 0)
+        row->holds = pod->node.len != 0 || is_reviewed ? HOLDS_NO : HOLDS_YES;
+    if (is_reviewed)
+        row->seen = arena_printf(
+            arena, "%s does not call claimguard: only the review of its Binding stops the pod",
+            scheduler);
+    else if (pod->node.len != 0)
         row->seen = arena_printf(arena, "%s has bound a second pod to %.*s", scheduler,
                                  SLICE_ARG(pod->node));
     else if (pod->message.len != 0)

@@ -305,16 +305,12 @@ static int check_confirmed(struct binding *binding, const struct view *view,
 
 /* ---- the decision ---- */
 
-/* Whether an earlier claim of that name may have been locked for another pod: claim_lock.h. */
-static bool is_from_list(const struct cluster *cluster, const struct claim *claim,
-                         const struct object_reference *pod)
+/* When the Bindings of locks that were before are dead. */
+static uint64_t listed_since(void)
 {
     uint64_t now_ns = monotonic_ns(), window_ns = LISTED_MS * (uint64_t)NS_PER_MS;
-    bool is_first;
 
-    return claim_is_from_list(cluster, claim, now_ns > window_ns ? now_ns - window_ns : 0,
-                              &is_first) &&
-           (!is_first || claim_is_named_by_others(cluster, claim, pod));
+    return now_ns > window_ns ? now_ns - window_ns : 0;
 }
 
 /* Lists the claims to lock: the pod's exclusive ones, sorted, so that all binds lock in the same
@@ -339,7 +335,8 @@ static int list_locks(struct binding *binding, const struct pod_object *pod, str
         char uid[UID_TEXT_BYTES];
         struct locked_claim *locked = &locks->claims[locks->claim_count++];
         locked->is_ahead = claim->is_ahead;
-        locked->is_from_list = is_from_list(cluster, claim, &binding->call.request->pod);
+        locked->may_have_former =
+            claim_may_have_former(cluster, claim, &binding->call.request->pod, listed_since());
         locked->name = arena_copy(binding->call.arena, claim_name(claim));
         locked->uid = arena_copy(binding->call.arena, uid_text(&claim->uid, uid));
         if (locked->name.ptr == NULL || locked->uid.ptr == NULL)

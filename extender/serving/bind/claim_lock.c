@@ -374,20 +374,21 @@ static int lock_unknown(struct error *err, const struct claim_locks *locks, stru
 static int lock_listed(struct error *err, const struct claim_locks *locks, struct slice claim)
 {
     return error_set(err, ERROR_INVALID,
-                     "claim %.*s/%.*s is new here, and other pods name it: that none of them has "
-                     "locked an earlier claim of that name is known %d s after the claims were "
-                     "listed",
+                     "claim %.*s/%.*s is new here: whether another pod that names it has locked an "
+                     "earlier claim of that name is known %d s after the claims were listed",
                      SLICE_ARG(locks->call->request->pod.ns), SLICE_ARG(claim), LISTED_MS / 1000);
 }
 
-/* Whether a pod may have locked an earlier claim of that name without our knowledge. found: with
- * the lock that counts. */
-static bool may_have_former(const struct locked_claim *locked, const struct remote *found)
+/* Whether a pod may have locked an earlier claim of that name without our knowledge. A lock that is
+ * ours was made by who knew. found: with the lock that counts. */
+static bool may_have_former(const struct claim_locks *locks, const struct locked_claim *locked,
+                            const struct remote *found)
 {
     int64_t created_ms = time_parse(found->created);
 
-    return locked->is_from_list && found->holder.len == 0 && created_ms != 0 &&
-           now_ms() - created_ms < LISTED_AGED_MS;
+    return locked->may_have_former && !is_ours(locks, found->holder) && created_ms != 0 &&
+           now_ms() - created_ms < LISTED_AGED_MS &&
+           former_of(locks, locked->name, found).holder.len == 0;
 }
 
 /* What was decided was about another claim of that name: it had no owner, for example. */
@@ -420,7 +421,7 @@ static int lock_claim(struct claim_locks *locks, struct locked_claim *locked, st
             return lock_unknown(err, locks, claim);
         if (evaluate_locks(locks, claim, &found, err) < 0)
             return err->code;
-        if (may_have_former(locked, &found))
+        if (may_have_former(locks, locked, &found))
             return lock_listed(err, locks, claim);
         bool was_ours = is_ours(locks, found.holder);
         struct slice body = lock_patch(locks, &found, was_ours);

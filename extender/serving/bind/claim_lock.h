@@ -1,7 +1,7 @@
 /*
  * claim_lock: claimLock: Annotation. Before a pod is bound, its exclusive claims are locked on the
  * API server, so that several replicas and several schedulers agree which pod has them. etcd,
- * behind the API server, decides: there is no election and no clock.
+ * behind the API server, decides: there is no election, and no clock but for one wait (below).
  *
  * The lock is an annotation on the claim (claimguard.io/holder: UID/NAME of the pod). Its
  * precondition is the claim's resourceVersion, which is also written into a second annotation
@@ -40,10 +40,11 @@
  * claim of that name. So the last lock of a claim that is gone counts for the next one
  * (seen_locks), and one that the watch has not reported yet is not locked: the watch reports
  * deletions in their order. A claimguard that has started since then does not know of it, nor one
- * that had to list the claims again. So for LISTED_MS after a list, a claim that it has brought as
- * a new one is not locked for the first time while other pods name it: one of them may be the pod
- * of such a lock. It is known, since pods are first listed after claims; after a later list, each
- * such claim waits. A claim that is older than LISTED_AGED_MS, by its creationTimestamp, does not:
+ * that had to list the claims again. So a claim that such a list has brought is not locked for the
+ * first time for LISTED_MS, while other pods name it, one of which may be the pod of that lock
+ * (claim_may_have_former). What it does not know: a pod that is being created with its node, and
+ * that a claim which the watch brings had an earlier one before the list. A claim that is older
+ * than LISTED_AGED_MS by its creationTimestamp does not wait: this is the only look at a clock, and
  * clocks do not differ by as much.
  *
  * Threads: any; it blocks on the API server, until the deadline of the bind.
@@ -66,9 +67,9 @@ struct locked_claim {
     struct slice name; /* first: they are sorted by it */
     struct slice uid;  /* of the claim that was decided about */
     struct slice version;
-    bool is_ahead;     /* the watch has not reported it: what was locked before is not known */
-    bool is_from_list; /* a list has brought it, and other pods name it: the same, for a while */
-    bool is_kept;      /* for a Binding that was admitted: not to be released */
+    bool is_ahead;        /* the watch has not reported it: what was locked before is not known */
+    bool may_have_former; /* a list has brought it, and other pods name it: the same */
+    bool is_kept;         /* for a Binding that was admitted: not to be released */
 };
 
 struct claim_locks {

@@ -138,43 +138,70 @@ Test(cluster_lists, a_list_that_starts_again_forgets_what_the_first_try_named)
     cr_expect(!has_pod("a") && has_pod("b"));
 }
 
-/* 'n': no list that ended after since_ns has brought it; 'f': the first one, 'l': a later one. */
-static char from_list(const char *name, uint64_t since_ns)
+static const struct object_reference asking = {
+    KIND_POD, {"default", 7}, {"asking", 6}, {UID(9), 36}};
+
+static bool may_have_former(const char *name, uint64_t since_ns)
 {
     const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), slice_of(name));
-    bool is_first;
 
     cr_assert_not_null(claim);
-    if (!claim_is_from_list(&cluster, claim, since_ns, &is_first))
-        return 'n';
-    return is_first ? 'f' : 'l';
+    return claim_may_have_former(&cluster, claim, &asking, since_ns);
 }
 
-Test(cluster_lists, tells_new_claims_of_a_list_from_those_of_the_watch)
+/* Another pod names it. */
+static void name_claim(struct claim_reference *claim, const char *pod)
 {
+    struct object object = object_of(KIND_POD, pod, "", "1");
+    struct error err = {0};
+
+    object.pod.node = SLICE("");
+    object.pod.claims = claim;
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+}
+
+static void list_claims(uint64_t now_ns, uint64_t version)
+{
+    end_list(KIND_CLAIM, version, NULL);
+    cluster_list_ended(&cluster, KIND_CLAIM, version, now_ns);
+}
+
+Test(cluster_lists, what_was_before_a_claim_of_a_list_is_not_known_for_a_while)
+{
+    struct claim_reference listed = {.name = SLICE("listed")}, watched = {.name = SLICE("watched")};
+
     cluster_list_begin(&cluster, KIND_CLAIM, false, 1);
     apply(KIND_CLAIM, "listed", UID(1), "1");
-    cr_expect_eq(from_list("listed", 100), 'l', "the list may not be the first one yet");
+    cr_expect(may_have_former("listed", 100), "while it is read");
     cluster_list_begin(&cluster, KIND_CLAIM, false, 2); /* again */
     apply(KIND_CLAIM, "listed", UID(1), "1");
-    end_list(KIND_CLAIM, 5, NULL);
-    cluster_list_ended(&cluster, KIND_CLAIM, 50);
+    list_claims(50, 5);
     apply(KIND_CLAIM, "watched", UID(2), "6");
     apply(KIND_CLAIM, "listed", UID(1), "7"); /* an event of it changes nothing */
-    cr_expect_eq(from_list("listed", 49), 'f');
-    cr_expect_eq(from_list("listed", 50), 'n', "that was long ago");
-    cr_expect_eq(from_list("watched", 0), 'n');
+    cr_expect(!may_have_former("listed", 49), "no other pod names it");
+    name_claim(&listed, "x");
+    name_claim(&watched, "y");
+    cr_expect(may_have_former("listed", 49) && !may_have_former("watched", 49));
+    cr_expect(!may_have_former("listed", 50), "long ago");
+}
 
+Test(cluster_lists, a_later_list_is_about_what_is_new_in_it)
+{
+    cluster_list_begin(&cluster, KIND_CLAIM, false, 1);
+    apply(KIND_CLAIM, "old", UID(1), "1");
+    list_claims(50, 5);
     learn(KIND_CLAIM, "learned", UID(3), "8", 7);
-    cluster_list_begin(&cluster, KIND_CLAIM, false, 60);
-    apply(KIND_CLAIM, "listed", UID(1), "7");
-    apply(KIND_CLAIM, "watched", UID(4), "9"); /* the next claim of that name */
-    apply(KIND_CLAIM, "learned", UID(3), "8");
-    end_list(KIND_CLAIM, 9, NULL);
-    cluster_list_ended(&cluster, KIND_CLAIM, 70);
-    cr_expect_eq(from_list("listed", 0), 'n', "it was known before");
-    cr_expect_eq(from_list("watched", 0), 'l');
-    cr_expect_eq(from_list("learned", 0), 'l', "no watch has reported what was before it");
+    for (uint64_t i = 1; i < LIST_EPOCHS; i++) {
+        cluster_list_begin(&cluster, KIND_CLAIM, false, 60);
+        apply(KIND_CLAIM, "old", UID(1), "1");
+        apply(KIND_CLAIM, "learned", UID(3), "8");
+        list_claims(50 + 100 * i, 10 + i);
+        cr_expect(!may_have_former("old", 50), "it was new in the first list");
+        cr_expect(may_have_former("learned", 149), "no watch has reported what was before it");
+        cr_expect(!may_have_former("learned", 150), "its list ended then");
+    }
+    cluster.pods_seen = 30;
+    cr_expect(!may_have_former("learned", 149), "all pods are known, and none names it");
 }
 
 Test(cluster_lists, counts_the_pods_that_name_a_claim)
