@@ -132,15 +132,17 @@ every_right_of_the_cluster_role_is_needed() {
     claim spare
     pod gated spare 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod behind spare 'schedulingGates: [{name: e2e.example.com/wait}]'
+    claim own # which no other pod names: else the first lock after a start waits (extender/serving/bind/claim_lock.h)
+    pod alone own 'schedulingGates: [{name: e2e.example.com/wait}]'
     for pod in 1 2; do
         claim "prize-$pod"
         pod "hunter-$pod" "prize-$pod" 'priorityClassName: high' 'schedulingGates: [{name: e2e.example.com/wait}]'
     done
-    for pod in waits lost gated behind hunter-1 hunter-2; do
+    for pod in waits lost gated behind alone hunter-1 hunter-2; do
         k -n "$namespace" get pod $pod -o json | jq '{Pod: ., NodeNames: ["node-1"]}' >"$plane/$pod.json"
     done
     jq '{PodName: .Pod.metadata.name, PodNamespace: .Pod.metadata.namespace, PodUID: .Pod.metadata.uid, Node: "node-1"}' \
-        "$plane/gated.json" >"$plane/bind.json"
+        "$plane/alone.json" >"$plane/bind.json"
     # one rule for each (group, resource, verb)
     role=$(k get clusterrole claimguard -o json | jq -c '[.rules[] | . as $rule | .resources[] as $resource | .verbs[] as $verb |
         {apiGroups: $rule.apiGroups, resources: [$resource], verbs: [$verb]}]')
