@@ -37,6 +37,9 @@ const struct resource *volume_of(const struct cluster *cluster, const struct cla
  * plug-in; empty: none. */
 struct slice volume_driver(const struct resource *volume);
 
+/* The provisioner of a class that makes no volumes: they are made by hand. */
+#define NO_PROVISIONER "kubernetes.io/no-provisioner"
+
 /* The driver that provisions the volume of an unbound claim: its StorageClass's provisioner, or the
  * CSI driver that has replaced it; empty: the class is not known. *plugin: the provisioner that a
  * CSI driver has replaced; empty: none. May be NULL. */

@@ -14,11 +14,10 @@
 #include "policy/policy.h"
 #include "policy/volume.h"
 
-#define NODE_CONFLICT  "node(s) didn't match PersistentVolume's node affinity"
-#define BIND_CONFLICT  "node(s) didn't find available persistent volumes to bind"
-#define NO_ROOM        "node(s) did not have enough free storage"
-#define NO_VOLUME      "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-#define NO_PROVISIONER "kubernetes.io/no-provisioner"
+#define NODE_CONFLICT "node(s) didn't match PersistentVolume's node affinity"
+#define BIND_CONFLICT "node(s) didn't find available persistent volumes to bind"
+#define NO_ROOM       "node(s) did not have enough free storage"
+#define NO_VOLUME     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 /* ---- claims ---- */
 

@@ -201,15 +201,14 @@ void cluster_delete(struct cluster *cluster, const struct object *object)
 
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides, uint64_t asked_ns)
 {
-    const struct listing former = cluster->lists[kind];
-    uint32_t number = former.number + 1;
+    struct listing *list = &cluster->lists[kind];
 
-    cluster->lists[kind] = (struct listing){.number = number,
-                                            .asked_ns = asked_ns,
-                                            .overrides = overrides,
-                                            .is_open = true,
-                                            .complete = former.complete};
-    memcpy(cluster->lists[kind].ends, former.ends, sizeof former.ends);
+    list->number++;
+    list->asked_ns = asked_ns;
+    list->overrides = overrides;
+    list->keeps_all = list->is_whole = false;
+    list->swept = 0;
+    list->is_open = true;
     if (overrides)
         unconfirmed_dispose(cluster); /* the answers are about the former history */
     allowance_begin_list(cluster, kind);

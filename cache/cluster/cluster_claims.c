@@ -268,10 +268,10 @@ static void put_facts(struct cluster *cluster, struct claim *claim, const struct
     release_facts(cluster, &former);
 }
 
-/* Of the list that is being read. */
-static unsigned char epoch_of_next(const struct listing *list)
+/* Of the list that is being read. Never 0. */
+static unsigned epoch_of_next(const struct listing *list)
 {
-    return (unsigned char)((list->complete + 1) % LIST_EPOCHS + 1);
+    return (list->complete + 1) % LIST_EPOCHS + 1;
 }
 
 bool claim_is_named_by_others(const struct cluster *cluster, const struct claim *claim,
@@ -293,15 +293,13 @@ bool claim_may_have_former(const struct cluster *cluster, const struct claim *cl
                            const struct object_reference *pod, uint64_t since_ns)
 {
     const struct listing *list = &cluster->lists[KIND_CLAIM];
-    if (claim->epoch == 0)
-        return false;
-    const struct listing_end *end = &list->ends[claim->epoch - 1U];
-    bool is_of_open = list->is_open && claim->epoch - 1U == (list->complete + 1) % LIST_EPOCHS;
-    bool knows_pods = list->complete == 1 || cluster->pods_seen >= end->version;
+    bool is_being_listed = list->is_open && claim->epoch == epoch_of_next(list);
 
-    if (!is_of_open && end->ns <= since_ns)
-        return false;
-    return is_of_open || !knows_pods || claim_is_named_by_others(cluster, claim, pod);
+    if (claim->epoch == 0 || is_being_listed)
+        return is_being_listed;
+    const struct listing_end *end = &list->ends[claim->epoch - 1U];
+    bool knows_pods = list->complete == 1 || cluster->pods_seen >= end->version;
+    return end->ns > since_ns && (!knows_pods || claim_is_named_by_others(cluster, claim, pod));
 }
 
 /* Writes the object on the record. Links of pods to the claim stay. */
@@ -313,7 +311,7 @@ static void put_claim(struct cluster *cluster, struct claim *claim,
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM] += !claim->exists;
     if (!claim->exists || claim->is_ahead || !uid_is(&claim->uid, object->meta.uid))
-        claim->epoch = (list->is_open ? epoch_of_next(list) : 0) & ((1U << LIST_EPOCH_BITS) - 1);
+        claim->epoch = (list->is_open ? epoch_of_next(list) : 0) & LIST_EPOCHS;
     claim->exists = true;
     claim->listed = cluster_list_mark(cluster, KIND_CLAIM) & LISTED_MAX;
     claim->is_rwop = object->is_rwop;

@@ -257,6 +257,26 @@ int command_check_config(const struct arguments *arguments, struct error *err)
     return EXIT_DONE;
 }
 
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal)
+{
+    (void)signal;
+    is_interrupted = 1;
+}
+
+const volatile sig_atomic_t *command_catch_signals(bool with_hangup)
+{
+    struct sigaction action = {.sa_handler = interrupt};
+
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    if (with_hangup)
+        (void)sigaction(SIGHUP, &action, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    return &is_interrupted;
+}
+
 int command_version(const struct arguments *arguments, struct error *err)
 {
     enum output_format format;

@@ -8,6 +8,7 @@
 #ifndef EXTENDER_CLI_COMMANDS_H
 #define EXTENDER_CLI_COMMANDS_H
 
+#include <signal.h>
 #include <stdio.h>
 
 #include "config/base/error.h"
@@ -44,6 +45,10 @@ struct arguments {
 
 /* Runs the command that argv names. Returns the exit status. */
 int commands_run(int argc, char **argv);
+
+/* From now on, SIGINT, SIGTERM and, if that is wanted, SIGHUP end nothing: what is returned is not
+ * 0 any more when one has come. And a write that nobody reads fails, without SIGPIPE. */
+const volatile sig_atomic_t *command_catch_signals(bool with_hangup);
 
 /* ---- the table ---- */
 

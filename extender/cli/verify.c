@@ -1,5 +1,4 @@
 /* The command `verify`: what doctor reads and finds, and races in a namespace of its own. */
-#include <signal.h>
 #include <stdio.h>
 
 #include "config/base/quantity.h"
@@ -18,26 +17,6 @@ struct verification {
     const char *scheduler; /* NULL: none is tried */
     int64_t timeout_ms;
 };
-
-/* ---- the end ---- */
-
-static volatile sig_atomic_t is_interrupted;
-
-static void interrupt(int signal)
-{
-    (void)signal;
-    is_interrupted = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = interrupt};
-
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
-}
 
 /* ---- rows ---- */
 
@@ -104,8 +83,7 @@ static int try_in_trial(struct verification *verification, struct api *api, stru
     struct error problem = {0};
     struct trial trial;
 
-    catch_signals();
-    api->interrupt = &is_interrupted;
+    api->interrupt = command_catch_signals(true);
     int rc = trial_begin(&trial, api, verification->timeout_ms, err);
     if (rc == 0)
         rc = try_rows(verification, &trial, err);

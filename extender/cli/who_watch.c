@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "config/base/clock.h"
 #include "config/base/text.h"
+#include "extender/cli/commands.h"
 #include "extender/commands/inquiry/inquiry_follow.h"
 #include "extender/commands/who/who_claim.h"
 
@@ -20,26 +20,10 @@ struct watching {
     json_t *states;  /* of its claims, in words, by NAMESPACE/NAME */
     bool is_terminal;
     bool is_unread; /* nobody reads standard output */
+    const volatile sig_atomic_t *interrupted;
 };
 
 /* ---- the end ---- */
-
-static volatile sig_atomic_t is_interrupted;
-
-static void interrupt(int signal)
-{
-    (void)signal;
-    is_interrupted = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = interrupt};
-
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)signal(SIGPIPE, SIG_IGN); /* the write fails */
-}
 
 static bool is_over(void *context)
 {
@@ -48,7 +32,7 @@ static bool is_over(void *context)
 
     if (poll(&out, 1, 0) > 0 && (out.revents & (POLLERR | POLLHUP)) != 0)
         watching->is_unread = true;
-    return is_interrupted != 0 || watching->is_unread;
+    return *watching->interrupted != 0 || watching->is_unread;
 }
 
 /* ---- lines ---- */
@@ -230,7 +214,7 @@ int who_watch(const struct who_watch *watch, struct error *err)
     const struct inquiry_follower follower = {&watching, changed, is_over};
 
     buf_init(&watching.last, ANSWER_BYTES_MAX);
-    catch_signals();
+    watching.interrupted = command_catch_signals(false);
     int rc = inquiry_follow(watch->inquiry, &wish, &follower, err);
     buf_dispose(&watching.last);
     json_decref(watching.states);

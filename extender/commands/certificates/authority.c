@@ -230,17 +230,23 @@ static int write_bundle(char **out, gnutls_x509_crt_t renewed, const struct mate
 
 /* ---- making ---- */
 
-/* A certificate without content, and a new key for it. */
-static int generate(struct material *out)
+/* A certificate without content. */
+static int init_chain(struct material *out)
 {
     out->chain = gnutls_calloc(1, sizeof(gnutls_x509_crt_t));
     if (out->chain == NULL)
         return GNUTLS_E_MEMORY_ERROR;
     int rc = gnutls_x509_crt_init(&out->chain[0]);
-    if (rc < 0)
-        return rc;
-    out->count = 1;
-    rc = gnutls_x509_privkey_init(&out->key);
+    out->count = rc < 0 ? 0 : 1;
+    return rc;
+}
+
+/* The same, and a new key for it. */
+static int generate(struct material *out)
+{
+    int rc = init_chain(out);
+    if (rc == 0)
+        rc = gnutls_x509_privkey_init(&out->key);
     if (rc == 0)
         rc = gnutls_x509_privkey_generate(out->key, GNUTLS_PK_ECDSA,
                                           GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0);
@@ -396,14 +402,9 @@ static int copy_extensions(gnutls_x509_crt_t to, gnutls_x509_crt_t from)
 static int copy_authority(struct material *out, const struct material *old,
                           const struct validity *validity)
 {
-    out->chain = gnutls_calloc(1, sizeof(gnutls_x509_crt_t));
-    if (out->chain == NULL)
-        return GNUTLS_E_MEMORY_ERROR;
-    int rc = gnutls_x509_crt_init(&out->chain[0]);
-    if (rc < 0)
-        return rc;
-    out->count = 1;
-    rc = gnutls_x509_crt_set_version(out->chain[0], VERSION);
+    int rc = init_chain(out);
+    if (rc == 0)
+        rc = gnutls_x509_crt_set_version(out->chain[0], VERSION);
     if (rc == 0)
         rc = gnutls_x509_crt_set_key(out->chain[0], old->key);
     if (rc == 0) /* without a name of a proxy, this copies the name, byte by byte */

@@ -505,7 +505,7 @@ static void advise_provisioning(struct advice_list *advice, const struct who_cla
     const struct cluster *cluster = &claim->inquiry->cluster;
     struct slice class = name_slice(claim_storage_class(claim->claim));
     struct slice provisioner = volume_provisioner(cluster, claim->claim, NULL);
-    bool makes_none = slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner"));
+    bool makes_none = slice_equal(provisioner, SLICE(NO_PROVISIONER));
 
     if (makes_none && !volume_offers_fit(cluster, claim->claim)) {
         advice_list_add(advice,

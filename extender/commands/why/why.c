@@ -191,7 +191,7 @@ static bool may_be_csi(const struct why_pod *pod, const struct why_claim *claim)
     if (claim->is_bound || claim->class == NULL)
         return !why_knows(pod, claim->is_bound ? KIND_VOLUME : KIND_STORAGE_CLASS);
     return !slice_equal(resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER),
-                        SLICE("kubernetes.io/no-provisioner"));
+                        SLICE(NO_PROVISIONER));
 }
 
 /* Whether the claim has a volume that a node may have: only then attachments matter. */

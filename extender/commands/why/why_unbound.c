@@ -4,8 +4,6 @@
 
 enum { CLASSES_SHOWN_MAX = 3 };
 
-#define NO_PROVISIONER "kubernetes.io/no-provisioner"
-
 static bool is_unbound(const struct why_claim *claim)
 {
     const struct claim *record = claim->who.claim;
