@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "cache/snapshot/source.h"
 #include "support/process.h"
@@ -75,6 +76,14 @@ static int put_object(void *context, const struct source_text *text, const struc
     free(dumped);
     json_decref(json);
     return 1;
+}
+
+static bool has_cluster(const char *folder)
+{
+    char path[PATH_BYTES];
+
+    (void)snprintf(path, sizeof path, CASES "/%s/cluster.yaml", folder);
+    return access(path, F_OK) == 0;
 }
 
 static void put_case(const char *folder)
@@ -213,7 +222,8 @@ static void check_cases(const char *part, size_t least)
     api_remove("nodes", "", "node-1");
     api_remove("nodes", "", "node-2");
     for (const struct dirent *entry; (entry = readdir(cases)) != NULL;) {
-        if (strncmp(entry->d_name, "cg", 2) != 0 || strstr(entry->d_name, part) == NULL)
+        if (strncmp(entry->d_name, "cg", 2) != 0 || strstr(entry->d_name, part) == NULL ||
+            !has_cluster(entry->d_name)) /* one of a repository's folders */
             continue;
         check_case(entry->d_name);
         count++;

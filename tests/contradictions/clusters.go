@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -218,7 +219,8 @@ func (m *maker) addPod(ns, name string) {
 
 // ---- the cases of other tests, and changes of any cluster ----
 
-// readCases returns the clusters of all cases below the folder of tests.
+// readCases returns the clusters of all cases below the folder of tests, without those that no API server would have taken: audit does not
+// read these objects, and says so with its exit code.
 func readCases(tests string) ([]cluster, error) {
 	var all []cluster
 	for _, pattern := range []string{"cases/*/*/cluster.yaml", "commands/why/*/cluster.yaml", "commands/who/*/cluster.yaml"} {
@@ -231,7 +233,9 @@ func readCases(tests string) ([]cluster, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
 			}
-			all = append(all, c)
+			if !strings.HasSuffix(filepath.Dir(path), "/details_of_a_wrong_type") {
+				all = append(all, c)
+			}
 		}
 	}
 	return all, nil

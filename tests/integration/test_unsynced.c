@@ -23,7 +23,8 @@ static void start_with_a_cluster_that_cannot_be_reached(void)
     cr_assert(daemon_start(&server, (const char *const[]){"--kubeconfig", config_path, NULL}));
 }
 
-/* It is counted after the attempt, which may end later than the server is up. */
+/* It is counted after the attempt, which may end later than the server is up. Pods have none: they
+ * are listed after claims. */
 static bool await_restart(void)
 {
     bool is_counted = false;
@@ -31,9 +32,8 @@ static bool await_restart(void)
     for (int tries = 0; tries < 200 && !is_counted; tries++) {
         struct response response = http_get(server.metrics_port, "/metrics");
         is_counted =
-            strstr(response.body,
-                   "claimguard_watch_restarts_total{resource=\"pods\",reason=\"connection\"} 0") ==
-            NULL;
+            strstr(response.body, "claimguard_watch_restarts_total{resource="
+                                  "\"persistentvolumeclaims\",reason=\"connection\"} 0") == NULL;
         response_free(&response);
         if (!is_counted)
             (void)usleep(50000);

@@ -104,11 +104,6 @@ is_rolled_out() { k -n "$namespace" rollout status deployment/db --timeout 1s; }
 a_rolling_deployment_ends_in_multi_attach_and_with_enforce_it_ends() {
     local first
     claimguard_with
-    configured_with <<END
-apiVersion: claimguard.io/v1alpha1
-kind: ClaimguardConfiguration
-readWriteOnce: {mode: Enforce}
-END
     wanted data ReadWriteOnce
     rolling default-scheduler first
     await 60 "the first pod runs" is_rolled_out
@@ -116,6 +111,11 @@ END
     await 60 "the second pod is stuck" has_event FailedAttachVolume 'Volume is already used by pod(s)' # once "Multi-Attach error"; 1.37 says it so
     ! is_rolled_out || fail "it is rolled out"
     k -n "$namespace" delete deployment db --cascade=foreground >/dev/null
+    configured_with <<END
+apiVersion: claimguard.io/v1alpha1
+kind: ClaimguardConfiguration
+readWriteOnce: {mode: Enforce}
+END
     rolling claimguard-scheduler first
     await 60 "the first pod runs" is_rolled_out
     first=$(k -n "$namespace" get pods -l app=db -o 'jsonpath={.items[0].spec.nodeName}')
