@@ -65,9 +65,9 @@ with_observe_a_binding_that_would_be_denied_is_applied_and_everybody_is_told() {
 # The default scheduler calls no extender. Kubelets are played: nodes register as new ones do; the network plugin's pod makes its node ready; a
 # pod of claimguard starts claimguard.
 a_cluster_whose_nodes_and_claimguards_are_all_gone_starts_again_by_itself() {
-    installed
-    plane_kill "$plane" controllers
+    plane_kill "$plane" controllers # before the quota is there: a ReplicaSet whose pods it forbids tries again later and later
     plane_controllers_start "$plane" ,daemonset-controller,pod-garbage-collector-controller
+    installed
     plain_schedulers default-scheduler
     claim data
     k apply -f - >/dev/null <<END
@@ -106,7 +106,7 @@ END
     await 60 "the network plugin's pods are bound" bound_of_are kube-flannel "$(k get nodes -o name | wc -l)"
     bound_of_are claimguard 0 || fail "claimguard is on a node that is not ready"
     k taint nodes --all node.kubernetes.io/not-ready- node.kubernetes.io/network-unavailable- >/dev/null
-    await 60 "claimguard's pods are bound" bound_of_are claimguard 2
+    await 120 "claimguard's pods are bound again" bound_of_are claimguard 2
     await 30 "the others wait" has_event FailedScheduling 'failed calling webhook "binding.claimguard.io"'
     bound_of_are "$namespace" 0 || fail "nobody was asked"
     installed_runs
@@ -116,6 +116,6 @@ bound_of_are() { [ "$(k -n "$1" get pods -o json | jq '[.items[] | select(.spec.
 bound_in_all_are() { bound_of_are kube-flannel "$1" && bound_of_are claimguard "$1" && bound_of_are "$namespace" "$1"; }
 all_are_bound() {
     await 60 "the network plugin runs" bound_of_are kube-flannel "$(k get nodes -o name | wc -l)"
-    await 60 "claimguard's pods are bound" bound_of_are claimguard 2
+    await 120 "claimguard's pods are bound" bound_of_are claimguard 2
     await 90 "the workload is bound" bound_of_are "$namespace" 1
 }

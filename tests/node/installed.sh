@@ -27,6 +27,7 @@ by_helm_install_its_own_image_is_ready_and_doctor_finds_nothing() {
     helm_test_has Succeeded
     first_then_second
     k -n claimguard scale deployment/claimguard --replicas 0 >/dev/null
+    k -n claimguard wait --for=delete pod -l app.kubernetes.io/name=claimguard --timeout 90s >/dev/null # until then they answer
     helm_test_has Failed
 }
 # The pod of `helm test`, with the Service's address in its /etc/hosts, since these nodes have no DNS.
