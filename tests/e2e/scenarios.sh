@@ -214,7 +214,7 @@ three_hundred_pods_on_three_hundred_claims_among_5000_nodes() {
     k -n "$namespace" delete pods --all --grace-period=0 --force --wait=false >/dev/null 2>&1
 }
 are_referenced() { [ "$(cache_of claimguard | jq --arg ns "$namespace" '[.claims | to_entries[] | select(.key | startswith($ns + "/")) | select(.value.refs == 1)] | length')" = "$1" ]; }
-all_scheduled() { [ "$(k -n "$namespace" get pods -o json | jq '[.items[] | select(.spec.nodeName)] | length')" = "$1" ]; }
+all_scheduled() { [ "$(of_namespace pods | jq '[.items[] | select(.spec.nodeName)] | length')" = "$1" ]; }
 
 a_captured_snapshot_gives_the_verdicts_of_the_live_server() {
     local pod live

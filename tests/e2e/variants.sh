@@ -176,7 +176,7 @@ scheduler_with_marks() {
     plane_scheduler_start "$plane" second-scheduler "$plane/marks.yaml" "$(url_of claimguard address)"
 }
 
-bound_pods() { k -n "$namespace" get pods -o json | jq '[.items[] | select(.spec.nodeName)] | length'; }
+bound_pods() { of_namespace pods | jq '[.items[] | select(.spec.nodeName)] | length'; }
 are_bound() { [ "$(bound_pods)" = "$1" ]; }
 
 marked_pods_are_judged_and_the_others_cost_no_call() {
