@@ -141,11 +141,13 @@ static int compare_keys(const void *a, const void *b)
     return order != 0 ? order : place_compare(x->place, y->place);
 }
 
-/* Removes the keys of the mapping that ends. False, with the place: a key appeared twice. Keys with
+/* Removes the keys of the mapping that ends. False, with the first place at which a key appeared
+ * again, whatever the seed. Keys with
  * equal hashes (64 bits, seeded) count as equal: by chance once in 10^13 mappings of 1,000 keys. */
 static bool keys_are_unique(struct yaml_json *writer, size_t begin, struct place *place)
 {
     size_t count = key_count(writer) - begin;
+    bool are_unique = true;
 
     writer->keys.len = begin * sizeof(struct yaml_key);
     if (count < 2)
@@ -153,12 +155,13 @@ static bool keys_are_unique(struct yaml_json *writer, size_t begin, struct place
     struct yaml_key *keys = keys_of(writer) + begin;
     qsort(keys, count, sizeof *keys, compare_keys);
     for (size_t i = 1; i < count; i++) {
-        if (keys[i].hash == keys[i - 1].hash) {
+        if (keys[i].hash != keys[i - 1].hash)
+            continue;
+        if (are_unique || place_compare(keys[i].place, *place) < 0)
             *place = keys[i].place;
-            return false;
-        }
+        are_unique = false;
     }
-    return true;
+    return are_unique;
 }
 
 static bool expects_key(struct yaml_json *writer)

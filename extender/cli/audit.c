@@ -236,8 +236,8 @@ static int run(struct audit *audit, const struct arguments *arguments, struct er
     audit->report.findings.is_incomplete =
         has_files && manifests_are_whole(&audit->manifests, err) < 0;
     if (audit->report.findings.objects == 0 && audit->format == OUTPUT_TABLE &&
-        audit->manifests.problems.count <= 1)
-        return err->code; /* which says it all */
+        audit->report.findings.gaps.count <= 2)
+        return err->code; /* which says it all: what was not read, or of which kinds all are */
     inventory_link(&audit->inventory);
     audit_check(&audit->inventory, &audit->options, &audit->report);
     if (use_baseline(audit, arguments, err) < 0)

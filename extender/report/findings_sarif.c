@@ -237,7 +237,8 @@ static void put_notes(struct fields *out, const struct findings *findings)
     fields_open(out, "toolExecutionNotifications", '[');
     for (size_t i = 0; i < findings->gaps.count; i++) {
         fields_open(out, NULL, '{');
-        fields_text(out, "level", SLICE("note"));
+        fields_text(out, "level",
+                    findings->gaps.items[i].rules == UINT64_MAX ? SLICE("error") : SLICE("note"));
         put_message(out, "message", findings->gaps.items[i].text);
         fields_close(out);
     }

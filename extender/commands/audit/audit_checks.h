@@ -57,7 +57,8 @@ struct claim_record *audit_claim_of(struct audit_check *check, const struct reco
                                     const struct volume_use *use);
 
 /* Whether an inline volume's driver, which is in the input, supports none. */
-bool audit_refuses_inline(const struct record *record, const struct driver_record *driver);
+bool audit_refuses_inline(struct audit_check *check, const struct record *record,
+                          struct driver_record *driver);
 
 /* The PersistentVolume that the claim is bound to; NULL: none, or it is not in the input. */
 const struct resource *audit_volume_of(const struct audit_check *check,

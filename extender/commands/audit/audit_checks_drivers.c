@@ -22,7 +22,7 @@ struct drivers {
 static void check_inline(struct audit_check *check, const struct pod_record *pod,
                          const struct volume_use *use)
 {
-    const struct driver_record *driver =
+    struct driver_record *driver =
         inventory_find(check->inventory, KIND_CSI_DRIVER, SLICE(""), use->name);
     struct slice modes = driver == NULL ? SLICE("") : driver->modes;
     struct audit_place place = audit_place(&pod->record, use->line, use->column, use->name);
@@ -34,7 +34,7 @@ static void check_inline(struct audit_check *check, const struct pod_record *pod
                              "there is no CSIDriver object of driver %.*s, so the kubelet refuses "
                              "its inline volume",
                              SLICE_ARG(use->name));
-    } else if (audit_refuses_inline(&pod->record, driver)) {
+    } else if (audit_refuses_inline(check, &pod->record, driver)) {
         audit_report_add(check->report, RULE_NOT_EPHEMERAL, LEVEL_ERROR, place,
                          "CSI driver %.*s does not support inline volumes (it supports %.*s)",
                          SLICE_ARG(use->name),

@@ -109,16 +109,18 @@ static enum attachment driver_attachment(struct audit_check *check, struct slice
     return all;
 }
 
-bool audit_refuses_inline(const struct record *record, const struct driver_record *driver)
+bool audit_refuses_inline(struct audit_check *check, const struct record *record,
+                          struct driver_record *driver)
 {
-    const struct record *first = &driver->record;
-    size_t best = best_nearness(first, record);
+    struct record *first = &driver->record;
+    size_t best = best_nearness(first, record), refusing = 0, all = 0;
 
-    for (const struct record *at = next_near((struct record *)first, record, best); at != NULL;
-         at = next_near(at->same, record, best))
-        if (words_have(((const struct driver_record *)at)->modes, SLICE("Ephemeral")))
-            return false;
-    return true;
+    for (const struct record *at = next_near(first, record, best); at != NULL;
+         at = next_near(at->same, record, best), all++)
+        refusing += !words_have(((const struct driver_record *)at)->modes, SLICE("Ephemeral"));
+    if (refusing != 0 && refusing != all)
+        note_differing(check, first);
+    return refusing == all;
 }
 
 /* ---- StorageClasses ---- */
@@ -200,20 +202,21 @@ struct slice audit_driver_of(struct audit_check *check, const struct claim_recor
     return driver;
 }
 
-/* By the drivers of the classes; what is known of some of them has to agree. */
+/* By the drivers of the classes, which have to agree. */
 static enum attachment class_attachment(struct audit_check *check, const struct claim_record *claim)
 {
     struct classes classes = classes_of(check, claim);
     enum attachment all = ATTACHMENT_UNKNOWN;
 
-    for (struct record *at = NULL; (at = next_class(&classes, at)) != NULL;) {
+    for (struct record *at = NULL, *before = NULL; (at = next_class(&classes, at)) != NULL;
+         before = at) {
         enum attachment one =
             driver_attachment(check, provisioner_of(at), &claim->record, ATTACHMENT_UNKNOWN);
-        if (one != ATTACHMENT_UNKNOWN && all != ATTACHMENT_UNKNOWN && one != all) {
+        if (before != NULL && one != all) {
             note_differing(check, at);
             return ATTACHMENT_UNKNOWN;
         }
-        all = one == ATTACHMENT_UNKNOWN ? all : one;
+        all = one;
     }
     return all;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "config/base/text.h"
+#include "extender/commands/audit/reading.h"
 
 /* A folder that is still to be read; or a file of a kustomization's folder. */
 struct manifest_folder {
@@ -18,6 +19,8 @@ struct manifest_folder {
     bool is_used;    /* by a kustomization; of a folder: by another one */
     bool is_reached; /* of a kustomization: it is rendered, or one that is uses it */
     bool is_read;    /* what it uses is marked as reached */
+    bool has_failed; /* it could not be rendered */
+    bool is_listed;  /* by one that has failed, and does nothing but list */
 };
 
 /* ---- what was not read ---- */
@@ -95,6 +98,18 @@ static bool find_remarks(struct manifests *manifests, const struct source_text *
     return manifests->inventory->remarks.ptr != NULL;
 }
 
+/* Whether kubectl refuses the object: one of a kind that rules read, without a version. Other tools
+ * have kinds of their own. */
+static bool lacks_version(const struct source_text *text)
+{
+    bool is_read = false;
+
+    for (int kind = 0; kind < KIND_NAMED_COUNT; kind++)
+        is_read |= reading_has((enum kind)kind) &&
+                   strcmp(kind_text((enum kind)kind), text->type->kind) == 0;
+    return is_read && text->type->api_version[0] == '\0';
+}
+
 static int take(void *context, const struct source_text *text, const struct object *object,
                 struct error *err)
 {
@@ -106,7 +121,10 @@ static int take(void *context, const struct source_text *text, const struct obje
         return error_no_memory(err);
     if (manifests->rendering != NULL)
         move_text(manifests, &moved);
-    int used = inventory_take(manifests->inventory, &moved, err);
+    int used = lacks_version(text)
+                   ? error_set(err, ERROR_INVALID, "%s:%zu:%zu: apiVersion is missing", moved.path,
+                               moved.place.line, moved.place.column)
+                   : inventory_take(manifests->inventory, &moved, err);
     manifests->report->findings.objects += used > 0;
     if (used == 0)
         count_other(manifests, text->type);
@@ -180,7 +198,7 @@ static int read_file(struct manifests *manifests, const char *path, struct error
 
 /* ---- folders ---- */
 
-static int read_rendered(struct manifests *manifests, const struct manifest_folder *folder,
+static int read_rendered(struct manifests *manifests, struct manifest_folder *folder,
                          struct error *err)
 {
     struct audit_report *report = manifests->report;
@@ -189,6 +207,7 @@ static int read_rendered(struct manifests *manifests, const struct manifest_fold
         rendering_make(&rendering, folder->renderer, folder->path, report->ns, &report->arena, err);
 
     manifests->rendering = &rendering;
+    folder->has_failed = rc < 0;
     if (rc == 0 && manifests->parts++ == 0)
         manifests->first_part = folder->path;
     if (rc > 0)
@@ -254,8 +273,15 @@ static bool is_excluded(struct manifests *manifests, const char *path, bool is_f
     return true;
 }
 
-/* Reads a file of the folder, or adds the folder in it to those that are to be read, at *at. Links
- * to folders are not followed. */
+/* A link to a folder is not followed. */
+static bool is_link_to_folder(const char *path, const struct stat *status)
+{
+    struct stat target;
+
+    return S_ISLNK(status->st_mode) && stat(path, &target) == 0 && S_ISDIR(target.st_mode);
+}
+
+/* Reads a file of the folder, or adds the folder in it to those that are to be read, at *at. */
 static int read_entry(struct manifests *manifests, const struct manifest_folder *folder,
                       const char *name, struct manifest_folder ***at, struct error *err)
 {
@@ -270,7 +296,8 @@ static int read_entry(struct manifests *manifests, const struct manifest_folder 
     if (!is_known) { /* whether it is a folder */
         (void)error_system(err, errno, "%s", path);
         note(manifests, err, false);
-    } else if (is_excluded(manifests, path, is_folder && is_foreign(name),
+    } else if (is_excluded(manifests, path,
+                           (is_folder && is_foreign(name)) || is_link_to_folder(path, &status),
                            is_folder || source_has_name(name))) {
         rc = 0;
     } else if (is_folder) {
@@ -282,6 +309,11 @@ static int read_entry(struct manifests *manifests, const struct manifest_folder 
     }
     free(path);
     return rc;
+}
+
+static bool is_part(const struct manifest_folder *folder, const char *name)
+{
+    return folder->renderer != NULL && renderer_has_part(folder->renderer, name);
 }
 
 static int is_visible(const struct dirent *entry)
@@ -301,7 +333,7 @@ static int read_entries(struct manifests *manifests, const struct manifest_folde
         note(manifests, err, false);
     }
     for (int i = 0; i < count; i++) {
-        if (rc == 0)
+        if (rc == 0 && !is_part(folder, entries[i]->d_name))
             rc = read_entry(manifests, folder, entries[i]->d_name, &at, err);
         free(entries[i]);
     }
@@ -309,19 +341,36 @@ static int read_entries(struct manifests *manifests, const struct manifest_folde
     return rc;
 }
 
+/* Whether the file that makes the folder a chart or a kustomization is left out by the settings. */
+static bool is_left_out(const struct manifests *manifests, const struct manifest_folder *folder)
+{
+    const char *below = folder->path + strlen(manifests->root);
+    char *path = NULL;
+    bool is_out = false;
+
+    if (asprintf(&path, "%s/%s", below, renderer_file(folder->renderer)) >= 0)
+        is_out = settings_exclude(manifests->settings, manifests->prefix, path + strspn(path, "/"));
+    free(path);
+    return is_out;
+}
+
 /* A chart is rendered at once, and a kustomization when all are known. */
 static int read_folder(struct manifests *manifests, struct manifest_folder *folder,
                        struct error *err)
 {
+    int rc = 0;
+
     folder->renderer = renderer_of(folder->path);
-    if (folder->renderer != NULL && renderer_has_folders(folder->renderer))
-        return read_rendered(manifests, folder, err);
-    if (folder->renderer != NULL) {
+    if (folder->renderer != NULL && is_left_out(manifests, folder))
+        folder->renderer = NULL;
+    if (folder->renderer != NULL && renderer_is_chart(folder->renderer)) {
+        rc = read_rendered(manifests, folder, err);
+    } else if (folder->renderer != NULL) {
         folder->is_rendered = true;
         *manifests->last = folder;
         manifests->last = &folder->next;
     }
-    return read_entries(manifests, folder, err);
+    return rc == 0 ? read_entries(manifests, folder, err) : rc;
 }
 
 static void mark_used(void *context, const struct stat *used)
@@ -353,24 +402,57 @@ static void mark_reached(void *context, const struct stat *used)
         at->is_reached |= at->status.st_ino == used->st_ino && at->status.st_dev == used->st_dev;
 }
 
-/* Marks what those that no other one uses use, and so on. Of two that use each other, none is
- * reached: they are rendered, which says so. */
+/* Marks what those that are reached use, and so on. */
 static void find_reached(struct manifests *manifests)
 {
     bool has_more = true;
 
-    for (struct manifest_folder *at = manifests->kustomizations; at != NULL; at = at->next)
-        at->is_reached = !at->is_used;
     while (has_more) {
         has_more = false;
         for (struct manifest_folder *at = manifests->kustomizations; at != NULL; at = at->next) {
             if (!at->is_reached || at->is_read)
                 continue;
             has_more = at->is_read = true;
-            (void)renderer_find_used(at->renderer, at->path, &manifests->report->arena,
-                                     mark_reached, manifests);
+            (void)renderer_find_used(at->renderer, at->path, mark_reached, manifests);
         }
     }
+}
+
+static void mark_listed(void *context, const struct stat *used)
+{
+    const struct manifests *manifests = context;
+
+    for (struct manifest_folder *at = S_ISDIR(used->st_mode) ? manifests->kustomizations : NULL;
+         at != NULL; at = at->next)
+        at->is_listed |= at->status.st_ino == used->st_ino && at->status.st_dev == used->st_dev;
+}
+
+/* What a kustomization that could not be rendered lists is rendered by itself, unless another one
+ * that was rendered uses it. Not if it does more than list: its patches would be missing. */
+static int read_listed(struct manifests *manifests, struct error *err)
+{
+    struct manifest_folder *first = manifests->kustomizations;
+    int rc = 0;
+
+    for (struct manifest_folder *at = first; at != NULL; at = at->next) {
+        at->is_reached = (!at->is_used || !at->is_reached) && !at->has_failed;
+        at->is_read = false;
+    }
+    find_reached(manifests);
+    for (bool has_more = true; has_more && rc == 0;) {
+        has_more = false;
+        for (struct manifest_folder *at = first; at != NULL; at = at->next)
+            if (at->has_failed && !at->is_read && renderer_only_lists(at->renderer, at->path))
+                (void)renderer_find_used(at->renderer, at->path, mark_listed, manifests);
+        for (struct manifest_folder *at = first; at != NULL && rc == 0; at = at->next) {
+            at->is_read |= at->has_failed;
+            if (!at->is_listed || at->is_reached || at->has_failed)
+                continue;
+            has_more = at->is_reached = true;
+            rc = read_rendered(manifests, at, err);
+        }
+    }
+    return rc;
 }
 
 /* Those that no other one uses, and the files in their folders that none of them names. */
@@ -381,15 +463,19 @@ static int read_kustomizations(struct manifests *manifests, struct error *err)
 
     for (struct manifest_folder *at = first; at != NULL; at = at->next) {
         bool is_used = at->is_used;
-        if (!renderer_find_used(at->renderer, at->path, &manifests->report->arena, mark_used,
-                                manifests))
+        if (!renderer_find_used(at->renderer, at->path, mark_used, manifests))
             mark_below(manifests, at->path);
         at->is_used = is_used; /* it may name its own folder, as "." */
     }
-    find_reached(manifests);
-    for (const struct manifest_folder *at = first; at != NULL && rc == 0; at = at->next)
+    for (struct manifest_folder *at = first; at != NULL; at = at->next)
+        at->is_reached = !at->is_used;
+    find_reached(
+        manifests); /* of two that use each other, none: they are rendered, which says so */
+    for (struct manifest_folder *at = first; at != NULL && rc == 0; at = at->next)
         if (!at->is_used || !at->is_reached)
             rc = read_rendered(manifests, at, err);
+    if (rc == 0)
+        rc = read_listed(manifests, err);
     for (const struct manifest_folder *at = manifests->aside; at != NULL && rc == 0; at = at->next)
         if (!at->is_used)
             rc = read_file(manifests, at->path, err);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/base/scope.h"
 #include "config/yaml_node.h"
 
 enum {
@@ -17,6 +18,7 @@ enum {
     COMPLAINT_BEGIN = 120,
     KIND_LINE_BYTES = 80,
     NAME_BYTES_MAX = 4096,
+    FILE_BYTES_MAX = 16 * 1024 * 1024, /* of a file that makes a folder one, with its nodes */
 };
 
 static const struct renderer {
@@ -58,9 +60,24 @@ const struct renderer *renderer_of(const char *folder)
     return NULL;
 }
 
-bool renderer_has_folders(const struct renderer *renderer)
+bool renderer_is_chart(const struct renderer *renderer)
 {
     return renderer->is_chart;
+}
+
+bool renderer_has_part(const struct renderer *renderer, const char *name)
+{
+    static const char *const parts[] = {"templates", "charts", "crds", "files"};
+
+    for (size_t i = 0; renderer->is_chart && i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(parts[i], name) == 0)
+            return true;
+    return false;
+}
+
+const char *renderer_file(const struct renderer *renderer)
+{
+    return renderer->file;
 }
 
 bool renderer_is_file(const char *name)
@@ -118,26 +135,51 @@ static void take_all_named(const struct naming *use, const struct yaml_node *roo
     }
 }
 
-bool renderer_find_used(const struct renderer *renderer, const char *folder, struct arena *arena,
-                        void (*take)(void *context, const struct stat *used), void *context)
+/* NULL: it cannot be read. */
+static const struct yaml_node *load(const struct renderer *renderer, const char *folder,
+                                    struct arena *arena)
 {
     const char *path = join(arena, folder, renderer->file);
     struct yaml_node *root = NULL;
     struct error err;
 
-    if (path == NULL || yaml_load(&root, path, arena, &err) < 0)
-        return false;
-    take_all_named(&(struct naming){folder, take, context}, root);
-    return true;
+    return path == NULL || yaml_load(&root, path, arena, &err) < 0 ? NULL : root;
+}
+
+bool renderer_find_used(const struct renderer *renderer, const char *folder,
+                        void (*take)(void *context, const struct stat *used), void *context)
+{
+    SCOPED_ARENA(arena, FILE_BYTES_MAX);
+    const struct yaml_node *root = load(renderer, folder, &arena);
+
+    if (root != NULL)
+        take_all_named(&(struct naming){folder, take, context}, root);
+    return root != NULL;
+}
+
+bool renderer_only_lists(const struct renderer *renderer, const char *folder)
+{
+    static const char *const keys[] = {"apiVersion", "kind", "metadata", "namespace", "resources"};
+    SCOPED_ARENA(arena, FILE_BYTES_MAX);
+    const struct yaml_node *root = load(renderer, folder, &arena);
+    bool is_known = root != NULL;
+
+    for (const struct yaml_node *at = is_known ? root->first : NULL; at != NULL && is_known;
+         at = at->next) {
+        is_known = false;
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            is_known = is_known || slice_equal(at->key, slice_of(keys[i]));
+    }
+    return is_known;
 }
 
 /* Whether only others use it. False also if its file cannot be read, which who renders it says. */
 static bool is_part(const struct rendering *rendering)
 {
-    struct yaml_node *root = NULL;
-    struct error err;
+    SCOPED_ARENA(arena, FILE_BYTES_MAX);
+    const struct yaml_node *root = load(rendering->renderer, rendering->folder, &arena);
 
-    if (yaml_load(&root, rendering->file, rendering->arena, &err) < 0)
+    if (root == NULL)
         return false;
     for (const struct yaml_node *at = root->first; at != NULL; at = at->next)
         if (slice_equal(at->key, slice_of(rendering->renderer->part_key)) &&
@@ -257,6 +299,15 @@ static int run(char *words[], const struct rendering *rendering, struct error *e
     return code == ENOENT || code == EACCES || code == ENOTDIR ? ERROR_NOT_FOUND : rc;
 }
 
+/* kustomize names the option that it wants, which runs helm. */
+static int refuse_helm(const struct rendering *rendering, struct error *err)
+{
+    return error_set(
+        err, ERROR_INVALID,
+        "%s: a kustomization with helmCharts; run: %s --enable-helm | claimguard audit -",
+        rendering->folder, rendering->command);
+}
+
 static int refuse(const struct rendering *rendering, struct error *err)
 {
     const struct renderer *renderer = rendering->renderer;
@@ -285,6 +336,8 @@ static int run_one(struct rendering *rendering, const char *ns, struct error *er
             return error_no_memory(err);
         rc = run((char **)words, rendering, err);
     }
+    if (rc == ERROR_INVALID && slice_has(slice_of(err->message), SLICE("--enable-helm")))
+        return refuse_helm(rendering, err);
     return rc == ERROR_NOT_FOUND ? refuse(rendering, err) : rc;
 }
 

@@ -37,15 +37,20 @@ struct rendering {
 /* What renders the folder; NULL: it is neither a chart nor a kustomization. */
 const struct renderer *renderer_of(const char *folder);
 
-/* Whether the folders in it are part of it, as those of a chart. */
-bool renderer_has_folders(const struct renderer *renderer);
+/* Whether it is a chart, whose templates and charts are part of it. */
+bool renderer_is_chart(const struct renderer *renderer);
+bool renderer_has_part(const struct renderer *renderer, const char *name);
+
+/* Whether the kustomization only lists others: what it lists is the same without it. */
+bool renderer_only_lists(const struct renderer *renderer, const char *folder);
 
 /* Calls back for each file that the kustomization's file names, and for each folder in resources,
  * bases and components: it uses those that are kustomizations. False: its file cannot be read. */
-bool renderer_find_used(const struct renderer *renderer, const char *folder, struct arena *arena,
+bool renderer_find_used(const struct renderer *renderer, const char *folder,
                         void (*take)(void *context, const struct stat *used), void *context);
 
-/* Whether a file of that name makes a folder one. */
+/* The name of the file that makes a folder one; and whether a file of that name does. */
+const char *renderer_file(const struct renderer *renderer);
 bool renderer_is_file(const char *name);
 
 /* ns: of the objects; empty: not given. 0: there is nothing to render: only others use it.
