@@ -199,6 +199,7 @@ group_chart() {
         the_chart_s_second_scheduler_binds_pods_with_the_rights_that_it_has \
         the_default_install_leaves_each_claim_one_pod_of_two_that_a_client_binds \
         with_observe_a_binding_that_would_be_denied_is_applied_and_everybody_is_told \
+        with_openshift_no_pod_names_a_user_and_the_old_path_of_bindings_is_closed \
         a_cluster_whose_nodes_and_claimguards_are_all_gone_starts_again_by_itself
 }
 

@@ -62,6 +62,37 @@ with_observe_a_binding_that_would_be_denied_is_applied_and_everybody_is_told() {
     post_binding pods/third/binding third node-2 >/dev/null # nobody waits for it
 }
 
+# A policy stands for the SecurityContextConstraints, which refuse a pod with a user of its own.
+with_openshift_no_pod_names_a_user_and_the_old_path_of_bindings_is_closed() {
+    scheduler=nobody
+    k apply -f - >/dev/null <<'END'
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: e2e-users}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations:
+  - expression: "!has(object.spec.securityContext) || !has(object.spec.securityContext.runAsUser)"
+    message: a user of its own
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: e2e-users}
+spec: {policyName: e2e-users, validationActions: [Deny]}
+END
+    await 30 "the policy is in force" refuses_pod 'a user of its own' other '' 'securityContext: {runAsUser: 65532}'
+    k -n claimguard delete pods --all --grace-period=0 --force >/dev/null 2>&1
+    installed openshift
+    await 60 "the Deployment's pods are created" pods_are claimguard 2
+    claim data
+    for pod in first second; do pod $pod data; done
+    post_binding pods/first/binding first node-1 >/dev/null
+    await 30 "the old path is closed" refuses_binding 'claimguard reviews no Binding here' bindings second node-2
+    refuses_binding "claim $namespace/data is in use by pod $namespace/first" pods/second/binding second node-2
+    k delete validatingadmissionpolicybindings,validatingadmissionpolicies e2e-users claimguard-bindings >/dev/null
+}
+pods_are() { [ "$(k -n "$1" get pods -o name | wc -l)" = "$2" ]; }
+
 # The default scheduler calls no extender. Kubelets are played: nodes register as new ones do; the network plugin's pod makes its node ready; a
 # pod of claimguard starts claimguard.
 a_cluster_whose_nodes_and_claimguards_are_all_gone_starts_again_by_itself() {

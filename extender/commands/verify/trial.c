@@ -159,7 +159,7 @@ int trial_claim(struct trial *trial, const char *name, bool has_volume, struct e
 /* As the strictest policies want pods (Pod Security: restricted). */
 #define CONTAINER \
     "\"automountServiceAccountToken\":false,\"terminationGracePeriodSeconds\":0," \
-    "\"securityContext\":{\"runAsNonRoot\":true,\"runAsUser\":65532,\"seccompProfile\":{\"type\":" \
+    "\"securityContext\":{\"runAsNonRoot\":true,\"seccompProfile\":{\"type\":" \
     "\"RuntimeDefault\"}},\"containers\":[{\"name\":\"none\",\"image\":\"claimguard.invalid/" \
     "none\"," \
     "\"imagePullPolicy\":\"Never\",\"securityContext\":{\"allowPrivilegeEscalation\":false," \

@@ -13,6 +13,18 @@ app.kubernetes.io/name: claimguard
 {{- if or .Values.marks.enabled (eq .Values.profile "default-scheduler") }}yes{{ end }}
 {{- end }}
 
+{{- /* Not empty: OpenShift chooses the user of a pod, and its operator complains of webhooks for `bindings`. */ -}}
+{{- define "claimguard.openShift" -}}
+{{- if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}yes{{ end }}
+{{- end }}
+
+{{- define "claimguard.runAs" -}}
+{{- if not (include "claimguard.openShift" .) -}}
+runAsUser: 65532
+runAsGroup: 65532
+{{- end }}
+{{- end }}
+
 {{- define "claimguard.image" -}}
 {{- $image := .Values.image -}}
 {{ $image.repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
