@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The differences that are known. docs/policies.md, "What the dry run says of volumes", has the reasons.
+// The differences that are known. README.md has the reasons.
 var known = []*regexp.Regexp{
 	regexp.MustCompile(`^only kube-scheduler: NodeVolumeLimits: PVC X was not created for pod X`),
 	regexp.MustCompile(`^only claimguard: claim X is in use by pod X, nominated to X`),
