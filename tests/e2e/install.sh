@@ -11,6 +11,9 @@ installed() {
     plane_kill "$plane" claimguard KILL
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client --ignore-not-found >/dev/null
     k delete validatingwebhookconfiguration claimguard --ignore-not-found >/dev/null
+    k -n claimguard delete deployments --all >/dev/null # another one's pods would stay beside: no kubelet makes the new ones ready
+    k -n claimguard delete pods --all --grace-period=0 --force >/dev/null 2>&1
+    await 30 "the former pods are gone" pods_are claimguard 0
     built "$@"
     paste_in "cd '$plane' && $line"
     k -n claimguard patch configmap claimguard-agreement --type merge -p '{"data": {"claimLock.Local": null, "claimLock.Annotation": "in force"}}' >/dev/null
@@ -23,7 +26,7 @@ installed() {
 installed_runs() { # [TEXT]
     claimguard_start claimguard --config "$plane/installed" --kubeconfig "$plane/claimguard.kubeconfig"
     await 30 "claimguard is ready" is_ready claimguard
-    await 30 "Bindings are reviewed" refuses_binding "${1:-denied the request: pods \"nobody\" not found}" 'bindings?dryRun=All' nobody node-1
+    await 30 "Bindings are reviewed" refuses_binding "${1:-denied the request: pods \"nobody\" not found}" 'pods/nobody/binding?dryRun=All' nobody node-1
 }
 
 # Without a certificate, a Secret or a namespace that somebody made before.
@@ -81,7 +84,6 @@ metadata: {name: e2e-users}
 spec: {policyName: e2e-users, validationActions: [Deny]}
 END
     await 30 "the policy is in force" refuses_pod 'a user of its own' other '' 'securityContext: {runAsUser: 65532}'
-    k -n claimguard delete pods --all --grace-period=0 --force >/dev/null 2>&1
     installed openshift
     await 60 "the Deployment's pods are created" pods_are claimguard 2
     claim data
@@ -91,8 +93,6 @@ END
     refuses_binding "claim $namespace/data is in use by pod $namespace/first" pods/second/binding second node-2
     k delete validatingadmissionpolicybindings,validatingadmissionpolicies e2e-users claimguard-bindings >/dev/null
 }
-pods_are() { [ "$(k -n "$1" get pods -o name | wc -l)" = "$2" ]; }
-
 # The default scheduler calls no extender. Kubelets are played: nodes register as new ones do; the network plugin's pod makes its node ready; a
 # pod of claimguard starts claimguard.
 a_cluster_whose_nodes_and_claimguards_are_all_gone_starts_again_by_itself() {
@@ -143,6 +143,7 @@ END
     installed_runs
     all_are_bound
 }
+pods_are() { [ "$(k -n "$1" get pods -o name | wc -l)" = "$2" ]; }
 bound_of_are() { [ "$(k -n "$1" get pods -o json | jq '[.items[] | select(.spec.nodeName)] | length')" = "$2" ]; }
 bound_in_all_are() { bound_of_are kube-flannel "$1" && bound_of_are claimguard "$1" && bound_of_are "$namespace" "$1"; }
 all_are_bound() {
