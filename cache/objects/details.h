@@ -99,6 +99,7 @@ struct volume_details {
     struct slice labels;          /* as in label_selector.h */
     struct slice claim_uid;       /* of claimRef; empty: none */
     struct slice handle;          /* volumeHandle of its csi source; empty: another source */
+    int64_t capacity;             /* bytes; 0: not known */
     struct pull_items finalizers; /* struct slice */
     struct pull_items terms;      /* struct node_term, of nodeAffinity; none: any node */
 };

@@ -231,6 +231,7 @@ static const struct pull_field volume_meta_details[] = {
     PULL_READER("labels", volume_details, labels, labels_read),
 };
 static const struct pull_field volume_spec_details[] = {
+    PULL_IN("capacity", PULL_READER("storage", volume_details, capacity, read_quantity)),
     PULL_IN("claimRef", PULL_FIELD("uid", PULL_NAME, volume_details, claim_uid)),
     PULL_IN("csi", PULL_FIELD("volumeHandle", PULL_STRING, volume_details, handle)),
     PULL_IN("nodeAffinity", PULL_IN("required", PULL_ITEMS_OF("nodeSelectorTerms", volume_details,

@@ -78,8 +78,9 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
                            "if the machine is off, taint it again: claimguard who says how", NULL},
     [ADVICE_KEEP_VOLUME] =
         {"keep-volume",
-         "the claim is being deleted and a pod still has it, or the volume is being deleted, and "
-         "its reclaim policy is not Retain",
+         "the claim is being deleted and a pod still has it, or the volume is being deleted, or "
+         "has "
+         "to be made again, and its reclaim policy is not Retain",
          "kubectl patch pv <name> -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'",
          NULL, "when the volume is bound to a claim again, and its data may go with that",
          "kubectl patch pv <name> -p "
@@ -233,7 +234,12 @@ static void add_piece(struct advice_list *list, const struct advice_piece *piece
 
 void advice_list_vadd(struct advice_list *list, const char *format, va_list arguments)
 {
-    add_piece(list, &(struct advice_piece){.text = arena_vprintf(list->arena, format, arguments)});
+    struct slice text = arena_vprintf(list->arena, format, arguments);
+
+    if (list->is_else && list->count != 0 && text.ptr != NULL)
+        text = arena_printf(list->arena, "else %.*s", SLICE_ARG(text));
+    list->is_else = false;
+    add_piece(list, &(struct advice_piece){.text = text});
 }
 
 void advice_list_add(struct advice_list *list, const char *format, ...)

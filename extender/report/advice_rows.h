@@ -102,6 +102,7 @@ struct advice_list {
     struct advice_piece *items;
     size_t count;
     bool is_left_out; /* the last piece */
+    bool is_else;     /* the next piece is what to do instead of those before: it says so */
     bool has_failed;  /* no memory */
 };
 

@@ -28,7 +28,8 @@ static bool keeps(void *context, const struct object *object)
     if (object->kind == KIND_CLAIM)
         return asks_for(question, object->meta.ns, object->meta.name);
     if (object->kind != KIND_POD)
-        return object->kind == KIND_NODE || object->kind == KIND_VOLUME;
+        return object->kind == KIND_NODE || object->kind == KIND_VOLUME ||
+               object->kind == KIND_STORAGE_CLASS || object->kind == KIND_CSI_NODE;
     for (size_t i = 0; i < object->pod.claim_count; i++)
         if (asks_for(question, object->meta.ns, object->pod.claims[i].name))
             return true;
@@ -39,8 +40,8 @@ struct inquiry_wish who_wish(const struct who_question *question)
 {
     return (struct inquiry_wish){
         .kinds = 1U << KIND_POD | 1U << KIND_NODE | 1U << KIND_CLAIM | 1U << KIND_VOLUME |
-                 1U << KIND_CSI_DRIVER | 1U << KIND_POD_DISRUPTION_BUDGET |
-                 1U << KIND_VOLUME_ATTACHMENT,
+                 1U << KIND_STORAGE_CLASS | 1U << KIND_CSI_DRIVER | 1U << KIND_CSI_NODE |
+                 1U << KIND_POD_DISRUPTION_BUDGET | 1U << KIND_VOLUME_ATTACHMENT,
         .keeps_workloads = true,
         .reads_finished = !question->is_all, /* there may be many */
         .ns = question->is_all ? question->ns

@@ -169,23 +169,41 @@ static void advise_drain(struct advice_list *advice, const struct who_claim *cla
         }
 }
 
-/* A pod that was bound past the scheduler, to a claim that is for one pod. */
-static void advise_copy(struct advice_list *advice, const struct who_claim *claim)
+/* Whether the pod, of a claim that is for one pod, may be a copy that was bound past the scheduler:
+ * it has no controller, has not started, and another holder has one. */
+static bool is_copy(const struct who_claim *claim, const struct who_pod *pod)
 {
-    const struct pod *pod = claim->asked;
+    bool has_other = false;
+
+    for (size_t i = 0; i < claim->holder_count; i++)
+        has_other = has_other ||
+                    (claim->holders[i].pod != pod->pod && claim->holders[i].owner.name.len != 0);
+    return has_other && claim->access == ACCESS_ONE_POD && pod_is_assigned(pod->pod) &&
+           !pod->pod->is_terminating && pod->is_owner_known && pod->owner.name.len == 0 &&
+           who_waits_for_mounts(pod);
+}
+
+/* Of the pod that is asked about, or of a holder. NULL: none is a copy. */
+static const struct pod *advise_copy(struct advice_list *advice, const struct who_claim *claim)
+{
+    const struct pod *copy = NULL;
     struct who_pod asked;
 
-    if (pod == NULL || claim->access != ACCESS_ONE_POD || !pod_is_assigned(pod) ||
-        claim->holder_count == 0 || claim->holders[0].owner.name.len == 0)
-        return;
-    if (!who_pod_init(&asked, claim->inquiry, pod, claim->arena)) {
-        advice->has_failed = true;
-    } else if (asked.is_owner_known && asked.owner.name.len == 0) {
-        advice_list_add(
-            advice, "pod %.*s/%.*s has no controller: if it is only a copy, delete it, and no more",
-            POD_ARG(pod));
-        advice_list_row(advice, ADVICE_DELETE_POD, &POD_WORDS(pod));
+    if (claim->asked != NULL) {
+        bool is_read = who_pod_init(&asked, claim->inquiry, claim->asked, claim->arena);
+        advice->has_failed = advice->has_failed || !is_read;
+        copy = is_read && is_copy(claim, &asked) ? claim->asked : NULL;
     }
+    for (size_t i = 0; claim->asked == NULL && i < claim->holder_count; i++)
+        copy = is_copy(claim, &claim->holders[i]) ? claim->holders[i].pod : copy;
+    if (copy == NULL)
+        return NULL;
+    advice_list_add(advice,
+                    "pod %.*s/%.*s has no controller: if it is only a copy, delete it, and no more",
+                    POD_ARG(copy));
+    advice_list_row(advice, ADVICE_DELETE_POD, &POD_WORDS(copy));
+    advice->is_else = true;
+    return copy;
 }
 
 static void advise_holder(struct advice_list *advice, const struct who_claim *claim,
@@ -205,11 +223,12 @@ static void advise_holder(struct advice_list *advice, const struct who_claim *cl
 
 static void advise_holders(struct advice_list *advice, const struct who_claim *claim)
 {
+    const struct pod *copy = advise_copy(advice, claim);
     size_t count = advised_count(claim);
 
-    advise_copy(advice, claim);
     for (size_t i = 0; i < count; i++)
-        advise_holder(advice, claim, &claim->holders[i]);
+        if (claim->holders[i].pod != copy)
+            advise_holder(advice, claim, &claim->holders[i]);
     if (count != claim->holder_count)
         advice_list_add(advice,
                         "%zu more pods hold the claim: when these have given it up, ask again",
@@ -268,8 +287,27 @@ static struct advice_words words_of(const struct who_claim *claim)
                                  .name = claim->volume};
 }
 
+/* What of the volume, which the claim does not name, keeps it from being bound, whatever its
+ * claimRef says; empty: nothing. {NULL, 0}: no memory. */
+static struct slice unfit_text(const struct who_claim *claim)
+{
+    const struct claim_rare *rare = claim_rare_at(claim->claim->rare);
+    int64_t capacity = claim->volume_details.capacity;
+    const struct resource *volume =
+        cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume);
+
+    if (claim_has_volume(claim->claim) || volume == NULL)
+        return SLICE("");
+    if (((resource_number(volume) & VOLUME_IS_BLOCK) != 0) != claim->claim->is_block)
+        return SLICE("has another volumeMode");
+    if (rare == NULL || capacity == 0 || capacity >= rare->requested)
+        return SLICE("");
+    return arena_printf(claim->arena, "is smaller (%.*s)",
+                        SLICE_ARG(who_size(capacity, claim->arena)));
+}
+
 /* Without a claimRef, any claim could get the volume, and the data of this one. */
-static void advise_reservation(struct advice_list *advice, const struct who_claim *claim)
+void advice_of_earlier(struct advice_list *advice, const struct who_claim *claim)
 {
     const struct volume_details *volume = &claim->volume_details;
     struct advice_words words = words_of(claim);
@@ -280,6 +318,16 @@ static void advise_reservation(struct advice_list *advice, const struct who_clai
                         "storage is still there",
                         SLICE_ARG(words.name));
         advice_list_row(advice, ADVICE_SEE_VOLUME, &words);
+        return;
+    }
+    struct slice unfit = unfit_text(claim);
+    advice->has_failed = advice->has_failed || unfit.ptr == NULL;
+    if (unfit.len != 0) {
+        advice_list_add(advice,
+                        "volume %.*s has the data of an earlier claim %.*s/%.*s, and %.*s: if this "
+                        "claim is to have that data, create it again as the volume is",
+                        SLICE_ARG(words.name), SLICE_ARG(words.ns), SLICE_ARG(words.claim),
+                        SLICE_ARG(unfit));
         return;
     }
     if (!slice_equal(volume->reclaim_policy, SLICE("Retain"))) {
@@ -321,11 +369,25 @@ static void advise_again(struct advice_list *advice, const struct who_claim *cla
     advice_list_row(advice, ADVICE_DELETE_LOST_CLAIM, &words);
 }
 
-static void advise_look(struct advice_list *advice, const struct who_claim *claim, bool is_there)
+/* volume: that the claim names; NULL: whether there is one is not known. */
+static void advise_look(struct advice_list *advice, const struct who_claim *claim,
+                        const struct resource *volume)
 {
     const struct advice_words words = words_of(claim);
+    struct slice name = volume == NULL ? SLICE("") : resource_attribute(volume, VOLUME_CLAIM_NAME);
+    bool is_own = volume != NULL && slice_equal(name, words.claim) &&
+                  slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE), words.ns);
 
-    if (is_there)
+    if (name.len != 0 && !is_own) {
+        advice_list_add(advice,
+                        "delete the claim, and create it again without volumeName, or from a "
+                        "snapshot of volume %.*s, which stays with its owner, claim %.*s/%.*s",
+                        SLICE_ARG(words.name),
+                        SLICE_ARG(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE)),
+                        SLICE_ARG(name));
+        return;
+    }
+    if (volume != NULL)
         advice_list_add(
             advice,
             "volume %.*s is bound to another claim, or to none: its claimRef says to which one",
@@ -340,16 +402,16 @@ static void advise_look(struct advice_list *advice, const struct who_claim *clai
 /* Its volume is not there, or was an earlier claim's. */
 static void advise_volume(struct advice_list *advice, const struct who_claim *claim)
 {
-    bool is_there =
-        cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume) != NULL;
+    const struct resource *volume =
+        cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume);
 
     if (claim->claim->is_deleting)
         advice_list_add(
             advice, "the claim is being deleted: create it again when it is gone, and ask again");
     else if (claim->is_of_earlier)
-        advise_reservation(advice, claim);
-    else if (is_there || !inquiry_knows(claim->inquiry, KIND_VOLUME))
-        advise_look(advice, claim, is_there);
+        advice_of_earlier(advice, claim);
+    else if (volume != NULL || !inquiry_knows(claim->inquiry, KIND_VOLUME))
+        advise_look(advice, claim, volume);
     else
         advise_again(advice, claim);
 }
@@ -423,6 +485,77 @@ static size_t list_keepers(const struct who_claim *claim, struct slice *text)
     return count;
 }
 
+/* Of a claim or volume that is being deleted: how its data is kept, and what to do. */
+static void advise_deleted(struct advice_list *advice, const struct who_claim *claim)
+{
+    struct slice set = who_set(claim);
+
+    advise_keeping(advice, claim);
+    if (claim->claim->is_deleting)
+        advise_finished(advice, claim);
+    else
+        advice_list_add(
+            advice,
+            "%s%.*s%sdelete the claim, and create the PersistentVolume for its storage, and the "
+            "claim again: a deletion cannot be undone",
+            set.len == 0 ? "" : "scale StatefulSet ", SLICE_ARG(set),
+            set.len == 0 ? "" : " to 0, which makes an empty claim else; then ");
+}
+
+/* A holder that its rollout keeps until the pod is ready, which never gets the claim; NULL: none.
+ */
+static const struct who_pod *find_old(const struct who_claim *claim, const struct who_pod *pod)
+{
+    for (size_t i = 0; i < claim->holder_count; i++) {
+        const struct who_pod *holder = &claim->holders[i];
+        if (holder->pod != pod->pod && !holder->pod->is_terminating &&
+            owner_is_kind(&holder->owner, SLICE("Deployment")) &&
+            owner_is_same(&holder->owner, &pod->owner))
+            return holder;
+    }
+    return NULL;
+}
+
+/* ", with volumeName pv-1 after ...": how a claim that is created again gets the data that stays.
+ */
+static struct slice data_text(const struct who_claim *claim)
+{
+    return claim->has_volume && slice_equal(claim->volume_details.reclaim_policy, SLICE("Retain"))
+               ? arena_printf(claim->arena,
+                              " (to have the data, with volumeName %.*s, after that volume's "
+                              "claimRef.uid is removed)",
+                              SLICE_ARG(claim->volume))
+               : SLICE("");
+}
+
+/* What makes a claim again that is being deleted. */
+static void advise_remaking(struct advice_list *advice, const struct who_claim *claim)
+{
+    struct slice set = who_set(claim), data = data_text(claim);
+    struct who_pod user;
+    bool has_user = who_find_user(&user, claim);
+    const struct who_pod *old = has_user ? find_old(claim, &user) : NULL;
+
+    if (has_user && is_own(claim, user.pod))
+        advice_list_add(advice,
+                        "when it is gone, it is made again, empty; a deletion cannot be undone");
+    else if (set.len != 0)
+        advice_list_add(
+            advice,
+            "when it is gone, StatefulSet %.*s makes it again, empty: to make it yourself, for "
+            "the volume with the data, scale that down before; a deletion cannot be undone",
+            SLICE_ARG(set));
+    else if (old != NULL)
+        advice_list_add(advice,
+                        "a deletion cannot be undone, and Deployment %.*s keeps pod %.*s until the "
+                        "new one is ready: scale it to 0, create the claim again%.*s, and scale it "
+                        "back",
+                        SLICE_ARG(old->owner.name), SLICE_ARG(pod_name(old->pod)), SLICE_ARG(data));
+    else
+        advice_list_add(advice, "when it is gone, create it again%.*s; a deletion cannot be undone",
+                        SLICE_ARG(data));
+}
+
 static void advise_deletion(struct advice_list *advice, const struct who_claim *claim)
 {
     bool is_retained = slice_equal(claim->volume_details.reclaim_policy, SLICE("Retain"));
@@ -444,8 +577,9 @@ static void advise_deletion(struct advice_list *advice, const struct who_claim *
                         "the claim is being deleted, and pod%s %.*s, which ha%s ended, keep%s it",
                         count == 1 ? "" : "s", SLICE_ARG(keepers), count == 1 ? "s" : "ve",
                         count == 1 ? "s" : "");
-    advise_keeping(advice, claim);
-    advise_finished(advice, claim);
+    advise_deleted(advice, claim);
+    if (claim->waiter_count != 0)
+        advise_remaking(advice, claim);
 }
 
 static void advise_taken(struct advice_list *advice, const struct who_claim *claim)
@@ -466,82 +600,33 @@ static void advise_taken(struct advice_list *advice, const struct who_claim *cla
             SLICE_ARG(ns), SLICE_ARG(name));
 }
 
-/* The claim names a volume that is of the claim ns/name. */
-static void advise_another(struct advice_list *advice, const struct who_claim *claim,
-                           struct slice ns, struct slice name)
-{
-    const struct resource *free = volume_free_for(&claim->inquiry->cluster, claim->claim);
-    char buffer[PROVISIONED_NAME_BYTES];
-    struct slice free_name = free == NULL ? SLICE("") : resource_name(free, buffer);
-
-    advice_list_add(advice,
-                    "volume %.*s, which the claim names, is of claim %.*s/%.*s: create the claim "
-                    "again with another volume%s%.*s",
-                    SLICE_ARG(claim->volume), SLICE_ARG(ns), SLICE_ARG(name),
-                    free == NULL ? "" : ", such as ", SLICE_ARG(free_name));
-}
-
-/* The claim names a volume that is there, and is not its own. */
-static void advise_named(struct advice_list *advice, const struct who_claim *claim,
-                         const struct resource *volume)
-{
-    struct slice name = resource_attribute(volume, VOLUME_CLAIM_NAME);
-    struct slice ns = resource_attribute(volume, VOLUME_CLAIM_NAMESPACE);
-    bool is_own = slice_equal(name, claim_name(claim->claim)) &&
-                  (ns.len == 0 || slice_equal(ns, name_text(claim->claim->ns)));
-
-    if (name.len != 0 && !is_own)
-        advise_another(advice, claim, ns, name);
-    else
-        advice_list_add(advice,
-                        "volume %.*s, which the claim names, is not bound to it: they differ, or "
-                        "its claimRef is not whole; claimguard why says in what",
-                        SLICE_ARG(claim->volume));
-}
-
-/* What should make its volume. */
-static void advise_provisioning(struct advice_list *advice, const struct who_claim *claim)
-{
-    const struct cluster *cluster = &claim->inquiry->cluster;
-    struct slice class = name_slice(claim_storage_class(claim->claim));
-    struct slice provisioner = volume_provisioner(cluster, claim->claim, NULL);
-    bool makes_none = slice_equal(provisioner, SLICE(NO_PROVISIONER));
-
-    if (makes_none && !volume_offers_fit(cluster, claim->claim)) {
-        advice_list_add(advice,
-                        "StorageClass %.*s makes no volumes, and none is Available that fits: "
-                        "create a PersistentVolume of that class",
-                        SLICE_ARG(class));
-        return;
-    }
-    if (makes_none || provisioner.len == 0)
-        advice_list_add(advice, "the claim has no volume yet (Pending): its events say why");
-    else
-        advice_list_add(advice,
-                        "the claim has no volume yet: is the provisioner %.*s running? The claim's "
-                        "events have what it says",
-                        SLICE_ARG(provisioner));
-    advice_list_row(advice, ADVICE_SEE_CLAIM,
-                    &(const struct advice_words){.ns = name_text(claim->claim->ns),
-                                                 .claim = claim_name(claim->claim)});
-}
-
 /* A claim that has no volume, or none any more. */
 static void advise_unbound(struct advice_list *advice, const struct who_claim *claim)
 {
-    const struct resource *named =
-        cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume);
-    bool is_pending = claim_phase(claim->claim) == CLAIM_PENDING;
+    const struct cluster *cluster = &claim->inquiry->cluster;
+    const struct resource *named = cluster_find_resource(cluster, KIND_VOLUME, claim->volume);
 
-    if (claim->claim->is_deleting)
-        return;
-    if (claim_phase(claim->claim) == CLAIM_LOST || claim->is_of_earlier)
+    if (claim->is_of_earlier || who_lacks_volume(claim))
         advise_volume(advice, claim);
-    else if (is_pending && named != NULL &&
-             volume_of(&claim->inquiry->cluster, claim->claim) == NULL)
-        advise_named(advice, claim, named);
-    else if (is_pending)
-        advise_provisioning(advice, claim);
+    else if (claim_phase(claim->claim) != CLAIM_BOUND && !claim_has_volume(claim->claim))
+        advice_of_unbound(advice, claim);
+    else if (named != NULL && volume_of(cluster, claim->claim) == NULL)
+        advice_of_named(advice, claim, named);
+    else if (claim_phase(claim->claim) != CLAIM_BOUND && named == NULL)
+        advice_list_add(advice, "wait, if a provisioner makes it; else create the "
+                                "PersistentVolume, or a new claim");
+}
+
+/* What the claim itself lacks, which is not being deleted. Whether nothing else matters. */
+static bool advise_state(struct advice_list *advice, const struct who_claim *claim)
+{
+    if (claim->volume_details.deletion_timestamp.len != 0 && claim->has_volume) {
+        advise_deleted(advice, claim);
+        return true;
+    }
+    if (claim_phase(claim->claim) != CLAIM_PHASE_UNKNOWN)
+        advise_unbound(advice, claim);
+    return claim->access == ACCESS_UNKNOWN && claim_phase(claim->claim) == CLAIM_PENDING;
 }
 
 static void advise(struct advice_list *advice, const struct who_claim *claim, bool names_waiters)
@@ -552,12 +637,16 @@ static void advise(struct advice_list *advice, const struct who_claim *claim, bo
     }
     if (claim->claim->is_deleting)
         advise_deletion(advice, claim);
-    advise_unbound(advice, claim);
+    else if (names_waiters && advise_state(advice, claim)) /* `why` has causes for that */
+        return;
     if (claim->access == ACCESS_ANY)
         return;
     if (names_waiters && claim->access == ACCESS_ONE_POD && !claim->claim->is_deleting)
         advise_preemption(advice, claim);
-    advise_holders(advice, claim);
+    advice->is_else = advice_of_sharing(advice, claim);
+    if (!advice->is_else || names_waiters)
+        advise_holders(advice, claim);
+    advice->is_else = false;
     if (claim->holder_count == 0)
         advise_taken(advice, claim);
     if (claim->holder_count == 0 || claim->holder_count != claim->assigned_count)
@@ -578,7 +667,10 @@ struct advice_list who_bound_by(const struct who_claim *claim, struct arena *are
 {
     struct advice_list advice = {.arena = arena};
 
-    advise_volume(&advice, claim);
+    if (claim->claim->is_deleting)
+        advise_volume(&advice, claim);
+    else
+        advise_unbound(&advice, claim);
     return advice;
 }
 
@@ -586,9 +678,15 @@ struct advice_list who_deletion(const struct who_claim *claim, struct arena *are
 {
     struct advice_list advice = {.arena = arena};
 
-    advise_keeping(&advice, claim);
-    if (claim->claim->is_deleting)
-        advise_finished(&advice, claim);
+    advise_deleted(&advice, claim);
     advice_list_leave_out_repeated(&advice);
+    return advice;
+}
+
+struct advice_list who_made_again(const struct who_claim *claim, struct arena *arena)
+{
+    struct advice_list advice = {.arena = arena};
+
+    advise_remaking(&advice, claim);
     return advice;
 }

@@ -9,6 +9,20 @@
 
 #include "extender/commands/who/who_claim.h"
 
+/* What gives a claim its volume that names none, and is not bound. */
+void advice_of_unbound(struct advice_list *advice, const struct who_claim *claim);
+
+/* The claim names a volume that is there, and is not its own. */
+void advice_of_named(struct advice_list *advice, const struct who_claim *claim,
+                     const struct resource *volume);
+
+/* The volume has the data of an earlier claim of this name: how the claim gets it. */
+void advice_of_earlier(struct advice_list *advice, const struct who_claim *claim);
+
+/* A pod that waits on another node can have the volume with those that have it, on theirs. False:
+ * it cannot, or none waits so. */
+bool advice_of_sharing(struct advice_list *advice, const struct who_claim *claim);
+
 /* Of a pod, for a row of the table of advice. */
 #define POD_WORDS(pod) \
     ((const struct advice_words){.ns = name_text((pod)->ns), .name = pod_name(pod)})

@@ -184,6 +184,12 @@ static void advise_workload(const struct scaling *scaling)
 
     if (sibling == NULL)
         advice_to_scale(scaling);
+    else if (who_has_lost_node(holder) && scaling_is_known(scaling) &&
+             scaling->workload->details.replicas < 2)
+        return; /* it is there because the node is lost */
+    else if (scaling->claim->claim->is_deleting &&
+             owner_is_kind(&holder->owner, SLICE("Deployment")))
+        return; /* the new pod cannot use it, whatever the rollout does */
     else if (!owner_is_kind(&holder->owner, SLICE("Deployment")) ||
              slice_equal(sibling->details.template_hash, holder->details.template_hash))
         advise_fewer(scaling);
@@ -252,7 +258,7 @@ void advice_by_owner(struct advice_list *advice, const struct who_claim *claim,
         advice_list_add(
             advice,
             "pod %.*s/%.*s finishes, or its controller %.*s %.*s ends it, perhaps after it has "
-            "moved its work to another one (it may create one that is only deleted again)",
+            "moved its work to another one (one that is only deleted may come back)",
             POD_ARG(holder->pod), OWNER_ARG(owner));
         advice_warn_of_loss(advice, claim, holder->pod);
     }
@@ -412,25 +418,52 @@ static void advise_mounted(struct advice_list *advice, const struct who_claim *c
                 "has not unmounted it, and the kubelet's log says why");
 }
 
+static void see_attachment(struct advice_list *advice, const struct who_attachment *attachment)
+{
+    char text[PROVISIONED_NAME_BYTES];
+
+    advice_list_row(advice, ADVICE_SEE_ATTACHMENT,
+                    &(const struct advice_words){.name = resource_name(attachment->record, text)});
+}
+
+/* The driver has tried to detach the volume, and cannot. */
+static void advise_stuck(struct advice_list *advice, const struct who_claim *claim,
+                         const struct who_attachment *attachment)
+{
+    struct slice node = attachment->node, error = attachment->detach_error;
+    struct slice driver = resource_attribute(attachment->record, VOLUME_ATTACHMENT_DRIVER);
+
+    if (attachment->node_state == NODE_MISSING) {
+        advice_list_add(advice,
+                        "volume %.*s cannot be detached from node %.*s, which does not exist any "
+                        "more: %.*s",
+                        SLICE_ARG(claim->volume), SLICE_ARG(node), SLICE_ARG(error));
+        advice_list_add(
+            advice,
+            "if the node's machine is still there, delete it, or detach the disk there. "
+            "If it is gone, no retry helps: the log of the controller of driver %.*s "
+            "says why it does not take that as detached, which a newer version may",
+            SLICE_ARG(driver));
+        see_attachment(advice, attachment);
+        return;
+    }
+    advice_list_add(advice,
+                    "volume %.*s cannot be detached from node %.*s; driver %.*s tries again, and "
+                    "what the storage says has to be mended there: %.*s",
+                    SLICE_ARG(claim->volume), SLICE_ARG(node), SLICE_ARG(driver), SLICE_ARG(error));
+    if (!attachment->is_out_of_service && attachment->node_state == NODE_UNREACHABLE)
+        advise_taint(advice, node);
+    if (attachment->is_out_of_service)
+        advise_untaint(advice, node);
+}
+
 static void advise_attachment(struct advice_list *advice, const struct who_claim *claim,
                               const struct who_attachment *attachment)
 {
     struct slice node = attachment->node;
-    char text[PROVISIONED_NAME_BYTES];
 
     if (attachment->detach_error.len != 0) {
-        advice_list_add(advice,
-                        "volume %.*s cannot be detached from node %.*s%s; driver %.*s tries again, "
-                        "and what the storage says has to be mended there: %.*s",
-                        SLICE_ARG(claim->volume), SLICE_ARG(node),
-                        attachment->node_state == NODE_MISSING ? ", which does not exist any more"
-                                                               : "",
-                        SLICE_ARG(resource_attribute(attachment->record, VOLUME_ATTACHMENT_DRIVER)),
-                        SLICE_ARG(attachment->detach_error));
-        if (!attachment->is_out_of_service && attachment->node_state == NODE_UNREACHABLE)
-            advise_taint(advice, node);
-        if (attachment->is_out_of_service)
-            advise_untaint(advice, node);
+        advise_stuck(advice, claim, attachment);
         return;
     }
     if (!attachment->is_detaching && attachment->node_state == NODE_READY) {
@@ -446,8 +479,7 @@ static void advise_attachment(struct advice_list *advice, const struct who_claim
                     "if it stays attached, see why: the controller of driver %.*s (its "
                     "external-attacher) has to detach it",
                     SLICE_ARG(resource_attribute(attachment->record, VOLUME_ATTACHMENT_DRIVER)));
-    advice_list_row(advice, ADVICE_SEE_ATTACHMENT,
-                    &(const struct advice_words){.name = resource_name(attachment->record, text)});
+    see_attachment(advice, attachment);
     if (attachment->is_out_of_service)
         advise_untaint(advice, node);
 }

@@ -185,14 +185,13 @@ static void advise_look(const struct scaling *scaling)
     const struct owner *owner = &scaling->holder->owner;
     bool is_stateful = owner_is_kind(owner, SLICE("StatefulSet"));
 
-    advice_list_add(
-        scaling->advice,
-        "%.*s %.*s has to be %s, since it creates a pod that is only deleted again. How "
-        "many pods that stops%s is not known from this input: see it first",
-        OWNER_ARG(owner), workload_scales(owner->kind) ? "scaled down" : "suspended",
-        is_stateful ? ", and whether it deletes their claims "
-                      "(persistentVolumeClaimRetentionPolicy.whenScaled),"
-                    : "");
+    advice_list_add(scaling->advice,
+                    "%.*s %.*s has to be %s, since a pod that is only deleted comes back. How "
+                    "many pods that stops%s is not known from this input: see it first",
+                    OWNER_ARG(owner), workload_scales(owner->kind) ? "scaled down" : "suspended",
+                    is_stateful ? ", and whether it deletes their claims "
+                                  "(persistentVolumeClaimRetentionPolicy.whenScaled),"
+                                : "");
     see_workload(scaling);
     advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
 }
@@ -260,8 +259,7 @@ static void advise_fewer_ordinals(const struct scaling *scaling, int64_t first, 
         advise_retention(scaling, first, last);
     advice_list_add(
         scaling->advice,
-        "scale StatefulSet %.*s from %lld to %lld (it creates a pod that is only deleted "
-        "again%s%.*s%s)",
+        "scale StatefulSet %.*s from %lld to %lld (a pod that is only deleted comes back%s%.*s%s)",
         SLICE_ARG(name), (long long)set->replicas, (long long)rest,
         autoscaler == NULL ? "" : "; HorizontalPodAutoscaler ",
         SLICE_ARG(autoscaler == NULL ? SLICE("") : autoscaler->name),
@@ -336,10 +334,9 @@ static void advise_stateless(const struct scaling *scaling)
         advise_autoscaler(scaling, autoscaler);
         return;
     }
-    advice_list_add(
-        scaling->advice,
-        "scale %.*s %.*s from %lld to 0 (it creates another pod for one that is only deleted)",
-        OWNER_ARG(owner), (long long)replicas);
+    advice_list_add(scaling->advice,
+                    "scale %.*s %.*s from %lld to 0 (a pod that is only deleted comes back)",
+                    OWNER_ARG(owner), (long long)replicas);
     scaling_command(scaling, 0,
                     arena_printf(scaling->claim->arena, "all pods of %.*s %.*s (%lld)",
                                  OWNER_ARG(owner), (long long)replicas));
@@ -393,8 +390,8 @@ static void advise_suspension(const struct scaling *scaling)
     else if (!is_of_cron_job && advice_of_manager(scaling))
         return;
     advice_list_add(scaling->advice,
-                    "%sJob %.*s%s finishes, or suspend it (it creates a pod that is only deleted "
-                    "again)",
+                    "%sJob %.*s%s finishes, or suspend it (a pod that is only deleted comes "
+                    "back)",
                     are_runs         ? "wait until "
                     : is_of_cron_job ? "then "
                                      : "",

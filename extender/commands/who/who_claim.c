@@ -287,6 +287,28 @@ static bool take_volume(struct who_claim *claim)
     return true;
 }
 
+/* False: no memory. */
+static bool take_class(struct who_claim *claim)
+{
+    struct slice class = name_slice(claim_storage_class(claim->claim)), text;
+
+    if (!who_details(&text, claim->inquiry, KIND_STORAGE_CLASS, SLICE(""), class, claim->arena))
+        return false;
+    claim->class = cluster_find_resource(&claim->inquiry->cluster, KIND_STORAGE_CLASS, class);
+    return claim->class == NULL || text.ptr == NULL ||
+           storage_class_details_read(text, claim->arena, &claim->class_details);
+}
+
+bool who_lacks_volume(const struct who_claim *claim)
+{
+    enum claim_phase phase = claim_phase(claim->claim);
+
+    return phase == CLAIM_LOST ||
+           (phase == CLAIM_BOUND && claim->volume.len != 0 &&
+            inquiry_knows(claim->inquiry, KIND_VOLUME) &&
+            cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume) == NULL);
+}
+
 /* ---- all together ---- */
 
 bool who_gather(struct who_claim *out, const struct who_index *index, const struct claim *claim)
@@ -303,7 +325,7 @@ bool who_gather(struct who_claim *out, const struct who_index *index, const stru
     if (text.ptr != NULL && !claim_details_read(text, out->arena, &out->details))
         return false;
     out->volume = arena_copy(out->arena, claim_volume_name(claim, name));
-    if (out->volume.ptr == NULL || !take_volume(out))
+    if (out->volume.ptr == NULL || !take_volume(out) || !take_class(out))
         return false;
     out->access = find_access(out, volume);
     bool is_of_another = volume == NULL && cluster_find_volume(cluster, claim) != NULL;
@@ -340,7 +362,7 @@ bool who_is_free(const struct who_claim *claim)
     struct slice uid, name;
 
     return record->exists && !record->is_deleting && claim->assigned_count == 0 &&
-           claim_phase(record) != CLAIM_LOST && claim_phase(record) != CLAIM_PENDING &&
+           !who_lacks_volume(claim) && claim_phase(record) != CLAIM_PENDING &&
            !claim_is_reserved(record) && claim->attachment_count == 0 && !is_nominated(claim) &&
            !who_lock(claim, &uid, &name);
 }

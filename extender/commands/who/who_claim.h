@@ -47,9 +47,10 @@ enum node_state { NODE_UNKNOWN, NODE_READY, NODE_NOT_READY, NODE_UNREACHABLE, NO
 /* What a pod that names the claim, and does not have it, waits for. */
 enum waits_for {
     WAITS_OTHER, /* not for the claim */
+    WAITS_PLACE, /* for a node where the claim's volume can be used */
     WAITS_HOLDER,
     WAITS_DETACH, /* its node is chosen, and the volume is attached to another one */
-    WAITS_CLAIM,  /* it does not exist, is being deleted, or is Lost */
+    WAITS_CLAIM,  /* it does not exist, is being deleted, or has lost its volume */
     WAITS_BINDING,
     WAITS_RESERVATION,
     WAITS_LOCK,
@@ -87,8 +88,10 @@ struct who_claim {
     enum access access;
     struct slice volume;                  /* empty: not bound */
     struct volume_details volume_details; /* all zero: not known */
-    bool is_of_earlier; /* the volume was bound to an earlier claim of the same name */
-    bool has_volume;    /* the volume is this claim's, as far as is known */
+    bool is_of_earlier;           /* the volume was bound to an earlier claim of the same name */
+    bool has_volume;              /* the volume is this claim's, as far as is known */
+    const struct resource *class; /* its StorageClass; NULL: none that is known */
+    struct storage_class_details class_details;
     struct who_pod *holders, *waiters;
     size_t holder_count, waiter_count;
     const struct pod **finished; /* pods that have ended, and name the claim */
@@ -102,6 +105,7 @@ struct who_claim {
     /* The pod for which the claim should be freed, if it waits; NULL: any that waits. Then details
      * of others that wait are not read. */
     const struct pod *asked;
+    bool is_apart; /* it needs another volume on another node: it cannot share this one's node */
 
     struct advice_list freed_by; /* in an answer of `who` */
 };
@@ -133,6 +137,33 @@ bool who_is_free(const struct who_claim *claim);
  * attachment shows that. */
 bool who_is_attachable(const struct who_claim *claim);
 
+/* Whether the claim had a volume, which is gone: it is Lost, or will be. */
+bool who_lacks_volume(const struct who_claim *claim);
+
+/* ---- its class, and what makes the claim: who_advice_volume.c ---- */
+
+/* Whether its StorageClass does not exist. */
+bool who_lacks_class(const struct who_claim *claim);
+
+/* Whether the claim's volume is made only when a pod with it has a node. */
+bool who_waits_for_consumer(const struct who_claim *claim);
+
+/* Whether volumes of its class are made by hand. */
+bool who_makes_no_volumes(const struct who_claim *claim);
+
+/* The pod that advice is for: the one that is asked about, or the first that waits, or has the
+ * claim. False: none, or no memory. */
+bool who_find_user(struct who_pod *out, const struct who_claim *claim);
+
+/* The StatefulSet that makes the claim for that pod, from volumeClaimTemplates; empty: none. */
+struct slice who_set(const struct who_claim *claim);
+
+/* Behind "create the claim again": what makes it, as it is; empty: nothing. */
+struct slice who_maker(const struct who_claim *claim);
+
+/* As a manifest says it: "20Gi"; what is no multiple of a unit is rounded down to Mi. */
+struct slice who_size(int64_t bytes, struct arena *arena);
+
 /* Who removes a finalizer, and when: "what has set it", if nothing is known of it. */
 const char *who_removes(struct slice finalizer);
 
@@ -162,6 +193,13 @@ bool who_pod_init(struct who_pod *out, const struct inquiry *inquiry, const stru
 /* Whether the pod is of a controller of that kind and name: itself, or over a ReplicaSet or Job. */
 bool who_is_of(const struct inquiry *inquiry, const struct who_pod *pod, enum kind kind,
                struct slice name);
+
+/* Whether the pod's StatefulSet makes the claim, from volumeClaimTemplates: TEMPLATE-POD. */
+bool who_is_of_template(const struct who_pod *pod, const struct claim *claim);
+
+/* The first of a node's taints (struct taint) that keeps the pod away; NULL: none. */
+const struct taint *who_find_taint(const struct who_pod *pod, const struct pull_items *taints);
+bool who_tolerates(const struct who_pod *pod, const struct taint *taint);
 
 /* Whether the pod has a node, which has not mounted its volumes yet, as far as is known. */
 bool who_waits_for_mounts(const struct who_pod *pod);
@@ -204,11 +242,15 @@ struct advice_list who_freed_by(const struct who_claim *claim, bool names_waiter
 struct advice_list who_ended_by(const struct who_pod *pod, const struct who_claim *claim,
                                 int64_t now_ms, struct arena *arena);
 
-/* Of a claim whose volume is not there, or was an earlier claim's: what binds it again. */
+/* Of a claim that is not bound, or whose volume is not its own: what binds it. */
 struct advice_list who_bound_by(const struct who_claim *claim, struct arena *arena);
 
-/* Of a claim that is being deleted: how its data is kept, and which ended pods keep it. */
+/* Of a claim that is being deleted, or whose volume is: how its data is kept, and which ended pods
+ * keep the claim. */
 struct advice_list who_deletion(const struct who_claim *claim, struct arena *arena);
+
+/* Of a claim that is being deleted: what makes it again. */
+struct advice_list who_made_again(const struct who_claim *claim, struct arena *arena);
 
 /* ---- for programs and people: who_pods.c ---- */
 

@@ -221,7 +221,51 @@ void who_put_owner(struct block *block, const struct who_pod *pod)
     block_put_if(block, " ", pod->owner.name);
 }
 
+/* ---- taints ---- */
+
+/* An operator that is not known tolerates. */
+static bool tolerates(const struct toleration *toleration, const struct taint *taint)
+{
+    if (toleration->effect.len != 0 && !slice_equal(toleration->effect, taint->effect))
+        return false;
+    if (toleration->key.len != 0 && !slice_equal(toleration->key, taint->key))
+        return false;
+    bool is_equal =
+        toleration->operator.len == 0 || slice_equal(toleration->operator, SLICE("Equal"));
+    return !is_equal || slice_equal(toleration->value, taint->value);
+}
+
+bool who_tolerates(const struct who_pod *pod, const struct taint *taint)
+{
+    const struct pull_items *tolerations = &pod->details.tolerations;
+
+    for (size_t i = 0; i < tolerations->count; i++)
+        if (tolerates((const struct toleration *)tolerations->items + i, taint))
+            return true;
+    return false;
+}
+
+const struct taint *who_find_taint(const struct who_pod *pod, const struct pull_items *items)
+{
+    const struct taint *taints = items->items;
+
+    for (size_t i = 0; i < items->count; i++)
+        if ((slice_equal(taints[i].effect, SLICE("NoSchedule")) ||
+             slice_equal(taints[i].effect, SLICE("NoExecute"))) &&
+            !who_tolerates(pod, &taints[i]))
+            return &taints[i];
+    return NULL;
+}
+
 /* ---- its volumes ---- */
+
+bool who_is_of_template(const struct who_pod *pod, const struct claim *claim)
+{
+    struct slice name = claim_name(claim), of_pod = pod_name(pod->pod);
+
+    return owner_is_kind(&pod->owner, SLICE("StatefulSet")) && name.len > of_pod.len + 1 &&
+           slice_ends_with(name, of_pod) && name.ptr[name.len - of_pod.len - 1] == '-';
+}
 
 /* The kubelet mounts all volumes before it makes the pod's sandbox, and that before it pulls images
  * and starts containers. A kubelet before 1.29 has no such condition. */
@@ -364,6 +408,18 @@ static bool is_unbound_in_message(struct slice message)
            slice_has(message, SLICE("binding volumes:"));
 }
 
+/* Whether the scheduler says that the volume of a claim cannot be used on nodes, and this claim's
+ * volume says where it can. */
+static bool is_place_in_message(const struct who_claim *claim, struct slice message)
+{
+    const struct volume_details *volume = &claim->volume_details;
+
+    return (volume->terms.count != 0 || slice_has(volume->labels, SLICE("/zone "))) &&
+           (slice_has(message, SLICE("volume node affinity conflict")) ||
+            slice_has(message, SLICE("PersistentVolume's node affinity")) ||
+            slice_has(message, SLICE("no available volume zone")));
+}
+
 /* Whether a verdict on the pod names a holder of the claim, or another that has it. False: no
  * memory. */
 static bool find_conflict(const struct who_claim *claim, const struct pod *pod, enum waits_for *out)
@@ -397,7 +453,17 @@ static bool find_other(const struct who_claim *claim, const struct who_pod *wait
     else if (claim->assigned_count != 0 && claim->access != ACCESS_ANY &&
              is_named_in_message(claim, message))
         *out = WAITS_HOLDER;
+    else if (is_place_in_message(claim, message))
+        *out = WAITS_PLACE;
     return true;
+}
+
+/* Whether the claim's volume is gone, and the scheduler says nothing else. */
+static bool is_lost_for(const struct who_claim *claim, struct slice message)
+{
+    return claim_phase(claim->claim) == CLAIM_LOST ||
+           (who_lacks_volume(claim) &&
+            (message.len == 0 || slice_has(message, SLICE("non-existent pv"))));
 }
 
 static bool find_wait(const struct who_claim *claim, struct who_pod *waiter)
@@ -408,11 +474,12 @@ static bool find_wait(const struct who_claim *claim, struct who_pod *waiter)
     if (waiter->waits_for == WAITS_DETACH)
         return true;
     waiter->waits_for = WAITS_OTHER;
-    if (!record->exists || record->is_deleting || claim_phase(record) == CLAIM_LOST)
+    if (!record->exists || record->is_deleting || is_lost_for(claim, message))
         waiter->waits_for = WAITS_CLAIM;
     else if (waiter->pod->is_gated)
         return true;
-    else if (claim_phase(record) == CLAIM_PENDING && is_unbound_in_message(message))
+    else if (claim_phase(record) == CLAIM_PENDING &&
+             (is_unbound_in_message(message) || claim->details.selected_node.len != 0))
         waiter->waits_for = WAITS_BINDING;
     else
         return find_other(claim, waiter, message, &waiter->waits_for);
@@ -428,7 +495,7 @@ bool who_find_waits(struct who_claim *claim)
             continue;
         if (!find_wait(claim, &claim->waiters[i]))
             return false;
-        claim->is_waited_for = claim->is_waited_for || claim->waiters[i].waits_for != WAITS_OTHER;
+        claim->is_waited_for = claim->is_waited_for || claim->waiters[i].waits_for > WAITS_PLACE;
     }
     return true;
 }

@@ -9,8 +9,13 @@
 enum { NAME_BYTES_MAX = 4096 };
 
 static const char *const waits[] = {
-    [WAITS_OTHER] = "Other", [WAITS_HOLDER] = "Holder",   [WAITS_DETACH] = "Detach",
-    [WAITS_CLAIM] = "Claim", [WAITS_BINDING] = "Binding", [WAITS_RESERVATION] = "Reservation",
+    [WAITS_OTHER] = "Other",
+    [WAITS_PLACE] = "Place",
+    [WAITS_HOLDER] = "Holder",
+    [WAITS_DETACH] = "Detach",
+    [WAITS_CLAIM] = "Claim",
+    [WAITS_BINDING] = "Binding",
+    [WAITS_RESERVATION] = "Reservation",
     [WAITS_LOCK] = "Lock",
 };
 
@@ -255,6 +260,9 @@ static void add_waiter(struct block *block, const struct who_pod *waiter,
         buf_put(&block->line, SLICE(", has scheduling gates"));
     if (waiter->waits_for == WAITS_OTHER)
         buf_put(&block->line, SLICE(", not for this claim"));
+    else if (waiter->waits_for == WAITS_PLACE)
+        buf_put(&block->line,
+                SLICE(", for where its volume can be used (claimguard why says more)"));
     else if (waiter->waits_for == WAITS_DETACH)
         buf_put(&block->line, SLICE(" (Multi-Attach)"));
     if (is_new)
@@ -337,7 +345,8 @@ static void add_notes(struct block *block, const struct who_claim *claim)
         block_row(block, label);
         label = " ";
     }
-    if (who_is_free(claim) && claim->access != ACCESS_ANY) {
+    bool is_missed = claim->waiter_count != 0 && claim->waiters[0].waits_for == WAITS_PLACE;
+    if (who_is_free(claim) && claim->access != ACCESS_ANY && !is_missed) {
         buf_put(&block->line, SLICE("it is free: no pod has it"));
         block_row(block, label);
     }
@@ -417,9 +426,10 @@ static void put_blocker(struct buf *out, const struct who_claim *claim,
     if (waiter->waits_for == WAITS_DETACH && is_lost) /* which many pods wait for */
         buf_printf(out, "node %.*s", SLICE_ARG(waiter->blocked_by));
     else if (waiter->waits_for == WAITS_CLAIM)
-        buf_put(out, !claim->claim->exists       ? SLICE("it does not exist")
-                     : claim->claim->is_deleting ? SLICE("it is being deleted")
-                                                 : SLICE("it is Lost"));
+        buf_put(out, !claim->claim->exists                     ? SLICE("it does not exist")
+                     : claim->claim->is_deleting               ? SLICE("it is being deleted")
+                     : claim_phase(claim->claim) == CLAIM_LOST ? SLICE("it is Lost")
+                                                               : SLICE("its volume is gone"));
     else if (waiter->waits_for == WAITS_BINDING)
         buf_printf(out, "class %.*s", SLICE_ARG(name_slice(claim_storage_class(claim->claim))));
     else if (waiter->waits_for != WAITS_HOLDER || holder == NULL)
@@ -457,7 +467,7 @@ static bool add_claim(void *context, const struct who_claim *claim)
     bool ok = true;
 
     for (size_t i = 0; i < claim->waiter_count && ok; i++)
-        if (claim->waiters[i].waits_for != WAITS_OTHER)
+        if (claim->waiters[i].waits_for > WAITS_PLACE)
             ok = add_waiting(context, claim, &claim->waiters[i]);
     return ok;
 }

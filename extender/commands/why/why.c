@@ -188,9 +188,9 @@ static bool may_be_csi(const struct why_pod *pod, const struct why_claim *claim)
                volume_attachment(&pod->inquiry->cluster, claim->volume, false) != ATTACHMENT_NO;
     if (claim->who.is_of_earlier)
         return true;
-    if (claim->is_bound || claim->class == NULL)
+    if (claim->is_bound || claim->who.class == NULL)
         return !why_knows(pod, claim->is_bound ? KIND_VOLUME : KIND_STORAGE_CLASS);
-    return !slice_equal(resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER),
+    return !slice_equal(resource_attribute(claim->who.class, STORAGE_CLASS_PROVISIONER),
                         SLICE(NO_PROVISIONER));
 }
 
@@ -219,9 +219,9 @@ static void note_claims(struct why_notes *notes, const struct why_pod *pod)
         notes->lacks_capacities =
             notes->lacks_capacities ||
             (is_scheduling && claim->who.claim->exists && !claim->is_bound &&
-             claim->class != NULL && inquiry_gap(pod->inquiry, KIND_STORAGE_CAPACITY) != NULL &&
+             claim->who.class != NULL && inquiry_gap(pod->inquiry, KIND_STORAGE_CAPACITY) != NULL &&
              placement_driver(pod->view.placement,
-                              resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER))
+                              resource_attribute(claim->who.class, STORAGE_CLASS_PROVISIONER))
                  .has_capacities);
     }
 }
@@ -471,7 +471,7 @@ bool why_answer(struct why *why, const struct inquiry *inquiry, const struct con
                                         inquiry->snapshot == NULL && why_wish(why).ns.len != 0};
     why->pod_count = 0;
     why_sort_events(why);
-    if (why->has_no_memory || !why_select(why, inquiry, &pods, &count))
+    if (why->has_no_memory || !why_select(why, inquiry, config, &pods, &count))
         return false;
     why->pods = arena_alloc(&why->texts, (count + 1) * sizeof *why->pods);
     bool is_whole = why->pods != NULL && find_index(why, &index, &inquiry->cluster, pods, count);

@@ -41,68 +41,29 @@ static const struct why_claim *find_elsewhere(const struct why_pod *pod,
     return NULL;
 }
 
-/* Whether the pod and the holder, which continue, can both have the volume on its node. A Job ends,
- * and a pod without a controller may be forgotten. */
-static bool can_share(const struct why_pod *pod, const struct why_claim *claim, struct slice node)
-{
-    const struct who_pod *holder = claim->who.holders;
-
-    return claim->who.holder_count != 0 && claim->who.access == ACCESS_ONE_NODE &&
-           node_is_usable(cluster_find_node(&pod->inquiry->cluster, node)) &&
-           !holder->pod->is_terminating && holder->owner.name.len != 0 &&
-           !slice_equal(holder->owner.kind, SLICE("Job")) &&
-           !owner_is_same(&holder->owner, &pod->who.owner);
-}
-
-/* Where the node of a pod is said: in the template of its controller. Empty: no memory. */
-static struct slice placing_text(struct why_pod *pod)
-{
-    const struct owner *owner = &pod->who.owner;
-    const struct workload_answer *job = slice_equal(owner->kind, SLICE("Job"))
-                                            ? workloads_find(pod->inquiry->workloads, owner->kind,
-                                                             name_text(pod->pod->ns), owner->name)
-                                            : NULL;
-
-    pod->has_failed = pod->has_failed || (slice_equal(owner->kind, SLICE("Job")) && job == NULL);
-    if (job != NULL && job->state == WORKLOAD_KNOWN && job->details.controller.name.len != 0)
-        return arena_printf(pod->arena, "delete Job %.*s, and have %.*s %.*s place its pods",
-                            SLICE_ARG(owner->name), SLICE_ARG(job->details.controller.kind),
-                            SLICE_ARG(job->details.controller.name));
-    if (job != NULL)
-        return arena_printf(pod->arena, "create Job %.*s again, with its pods",
-                            SLICE_ARG(owner->name));
-    return owner->name.len == 0 ? SLICE("put this one")
-                                : arena_printf(pod->arena, "have %.*s %.*s place its pods",
-                                               SLICE_ARG(owner->kind), SLICE_ARG(owner->name));
-}
-
-static void help_sharing(struct why_pod *pod, const struct why_claim *claim, struct slice node)
-{
-    const struct pod *holder = claim->who.holders[0].pod;
-    struct node_details details;
-    const struct taint *taint =
-        why_node_details(pod, node, &details) ? why_find_taint(pod, &details.taints) : NULL;
-    struct slice more = taint == NULL
-                            ? SLICE("")
-                            : arena_printf(pod->arena, ", and a toleration of its taint %.*s",
-                                           SLICE_ARG(taint->key));
-    struct slice placing = placing_text(pod);
-
-    why_help(pod,
-             "pods of one node can share the volume: %.*s on node %.*s, where pod %.*s/%.*s has it "
-             "(nodeSelector, or podAffinity to that pod%.*s); or use a ReadWriteMany volume",
-             SLICE_ARG(placing), SLICE_ARG(node), POD_ARG(holder), SLICE_ARG(more));
-}
-
 static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, struct slice node)
 {
-    if (find_elsewhere(pod, claim, node) != NULL)
+    struct who_claim who = claim->who;
+
+    who.is_apart = find_elsewhere(pod, claim, node) != NULL;
+    if (who.is_apart)
         why_help(pod, "its volumes are on two nodes: what has them has to end, or to run on one");
-    else if (can_share(pod, claim, node)) {
-        help_sharing(pod, claim, node);
-        return;
+    why_help_all(pod, who_freed_by(&who, false, pod->texts));
+}
+
+/* ": pod web-1 is being deleted there, and nobody knows whether it has ended", if that is why the
+ * node, which is lost, keeps the volume. */
+static struct slice left_behind(struct why_pod *pod, const struct why_claim *claim,
+                                struct slice node)
+{
+    for (size_t i = 0; i < claim->who.holder_count; i++) {
+        const struct who_pod *holder = &claim->who.holders[i];
+        if (holder->node_state == NODE_UNREACHABLE && slice_equal(pod_node(holder->pod), node))
+            return arena_printf(
+                pod->arena, ": pod %.*s/%.*s is%s there, and nobody knows whether it has ended",
+                POD_ARG(holder->pod), holder->pod->is_terminating ? " being deleted" : "");
     }
-    why_help_all(pod, who_freed_by(&claim->who, false, pod->texts));
+    return SLICE("");
 }
 
 void why_multi_attach(struct why_pod *pod, const struct why_claim *claim)
@@ -110,10 +71,13 @@ void why_multi_attach(struct why_pod *pod, const struct why_claim *claim)
     struct slice node = find_blocking_node(pod, claim);
     if (node.len == 0)
         return;
+    enum node_state state = who_node_state(pod->inquiry, node, pod->arena);
+    struct slice pods = left_behind(pod, claim, node);
     why_add(pod, WHY_BLOCKS, why_volume_reference(claim),
-            "volume %.*s of claim %.*s/%.*s is for one node at a time, and node %.*s has it "
-            "(Multi-Attach)",
-            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(node));
+            "volume %.*s of claim %.*s/%.*s is for one node at a time, and node %.*s%s%s has it "
+            "(Multi-Attach)%.*s",
+            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(node), why_node_state(state),
+            *why_node_state(state) == '\0' ? "" : ",", SLICE_ARG(pods));
     const struct node *record = cluster_find_node(&pod->inquiry->cluster, node);
     if (record == NULL || record->is_not_ready) /* which is what many pods wait for */
         why_root(pod, (struct object_reference){.kind = KIND_NODE, .name = node});
@@ -131,6 +95,16 @@ static bool is_for_readers(const struct who_claim *claim)
     return slice_is_among(SLICE("ReadOnlyMany"), modes, count) &&
            slice_is_among(SLICE("ReadWriteOnce"), modes, count) &&
            !slice_is_among(SLICE("ReadWriteMany"), modes, count);
+}
+
+/* Whether all nodes get the volume for writing: the kubelet asks the driver for its first access
+ * mode, whatever pods say. A provisioner takes the modes from the claim. */
+static bool is_first_a_writer(const struct why_claim *claim)
+{
+    const struct slice *modes = claim->who.details.access_modes.items;
+
+    return slice_equal(modes[0], SLICE("ReadWriteOnce")) && claim->volume != NULL &&
+           volume_driver(claim->volume).len != 0;
 }
 
 static bool is_reader(const struct who_pod *pod, struct slice claim)
@@ -152,16 +126,22 @@ void why_one_writer(struct why_pod *pod, const struct why_claim *claim)
         return;
     for (size_t i = 0; i < claim->who.holder_count; i++) {
         const struct who_pod *holder = &claim->who.holders[i];
-        if (slice_equal(pod_node(holder->pod), pod_node(pod->pod)) ||
-            (is_reader(holder, name) && is_reader(&pod->who, name)))
+        bool is_writer = is_first_a_writer(claim);
+        bool both_read = is_reader(holder, name) && is_reader(&pod->who, name);
+        if (slice_equal(pod_node(holder->pod), pod_node(pod->pod)) || (both_read && !is_writer))
             continue;
         why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
                 "claim %.*s/%.*s is for one node that writes, or for many that read: pod %.*s/%.*s "
-                "on node %.*s has it, and not both pods mount it readOnly",
-                CLAIM_ARG(claim), POD_ARG(holder->pod), SLICE_ARG(pod_node(holder->pod)));
+                "on node %.*s has it%s",
+                CLAIM_ARG(claim), POD_ARG(holder->pod), SLICE_ARG(pod_node(holder->pod)),
+                both_read ? "" : ", and not both pods mount it readOnly");
         why_help(pod,
-                 "run both pods on one node; or set readOnly: true in the persistentVolumeClaim of "
-                 "both; or use a ReadWriteMany volume, if both write");
+                 "run both pods on one node; or, if both only read, %s; or use a ReadWriteMany "
+                 "volume, if both write",
+                 is_writer ? "use a claim that is ReadOnlyMany alone, made from a snapshot of this "
+                             "one (readOnly in the pods is not enough: the kubelet takes the first "
+                             "access mode, ReadWriteOnce)"
+                           : "set readOnly: true in the persistentVolumeClaim of both");
         return;
     }
 }
@@ -283,9 +263,9 @@ static const struct {
 
 static const char *const trouble_helps[] = {
     [TROUBLE_BUSY] = "wait: too many calls were made to the storage, and the driver tries again",
-    [TROUBLE_FULL] = "the node can have no more volumes: cordon it, and delete the pod, so that "
-                     "it goes to another node; a lower limit in its CSINode, which the driver "
-                     "sets, keeps others away",
+    [TROUBLE_FULL] =
+        "cordon it, and delete the pod, so that it goes to another node; a lower limit "
+        "in its CSINode, which the driver sets, keeps others away",
     [TROUBLE_RIGHTS] = "give the driver's controller the rights that it lacks: the volume and "
                        "the pod are well",
     [TROUBLE_GONE] =
@@ -298,13 +278,51 @@ static const char *const trouble_helps[] = {
                       "restore the data to a volume of another StorageClass",
 };
 
-static void help_by_error(struct why_pod *pod, struct slice driver, struct slice error)
+/* Whether another node can have the volume, as far as is known; how many volumes it has does not
+ * count. */
+static bool has_other_node(struct why_pod *pod, const struct why_claim *claim)
 {
-    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++)
-        if (slice_has(error, slice_of(troubles[i].words))) {
-            why_help(pod, "%s", trouble_helps[troubles[i].trouble]);
-            return;
-        }
+    struct table_walk walk = {.at = 0};
+    struct node_details details;
+
+    for (const struct node *node;
+         (node = cluster_next_node(&pod->inquiry->cluster, &walk)) != NULL;)
+        if (node_is_usable(node) && node != node_at(pod->pod->node) &&
+            (!why_node_details(pod, name_slice(node->name), &details) ||
+             (claim->terms.own.count == 0 && claim->terms.migrated.count == 0) ||
+             volume_terms_match(&claim->terms, node, details.labels)))
+            return true;
+    return false;
+}
+
+/* The node can have no more volumes. then: if another one can have this volume. */
+static void help_full(struct why_pod *pod, const struct why_claim *claim, struct slice full,
+                      const char *then)
+{
+    struct slice where = node_terms_text(&claim->terms.own, pod->arena);
+    bool is_anywhere = claim->terms.own.count == 0;
+
+    if (!why_knows(pod, KIND_NODE) || has_other_node(pod, claim))
+        why_help(pod, "%.*s: %s", SLICE_ARG(full), then);
+    else
+        why_help(pod, "%.*s, and no other node can have this one: add a node%s%.*s",
+                 SLICE_ARG(full), is_anywhere ? "" : " with ",
+                 SLICE_ARG(is_anywhere ? SLICE("") : where));
+}
+
+static void help_by_error(struct why_pod *pod, const struct why_claim *claim, struct slice driver,
+                          struct slice error)
+{
+    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
+        const char *help = trouble_helps[troubles[i].trouble];
+        if (!slice_has(error, slice_of(troubles[i].words)))
+            continue;
+        if (troubles[i].trouble == TROUBLE_FULL)
+            help_full(pod, claim, SLICE("the node can have no more volumes"), help);
+        else
+            why_help(pod, "%s", help);
+        return;
+    }
     why_help(pod,
              "driver %.*s tries again; an error that stays has to be mended: its controller's log "
              "has more",
@@ -325,12 +343,13 @@ static void help_failed(struct why_pod *pod, const struct why_claim *claim,
                  SLICE_ARG(claim->who.volume), SLICE_ARG(who_volume_of(twin)),
                  SLICE_ARG(resource_attribute(twin, VOLUME_ATTACHMENT_NODE)));
     else if (is_full(pod, driver))
-        why_help(pod,
-                 "node %.*s has as many volumes of %.*s as its CSINode allows: delete the pod, "
-                 "so that it goes to another node",
-                 SLICE_ARG(pod_node(pod->pod)), SLICE_ARG(driver));
+        help_full(pod, claim,
+                  arena_printf(pod->arena,
+                               "node %.*s has as many volumes of %.*s as its CSINode allows",
+                               SLICE_ARG(pod_node(pod->pod)), SLICE_ARG(driver)),
+                  "delete the pod, so that it goes to another node");
     else
-        help_by_error(pod, driver, own->attach_error);
+        help_by_error(pod, claim, driver, own->attach_error);
 }
 
 void why_attach_failed(struct why_pod *pod, const struct why_claim *claim)

@@ -1,4 +1,4 @@
-/* Causes: what deletes a pod or a claim, and claims that cannot be used. */
+/* Causes: what deletes a pod, a claim or its volume, and claims that cannot be used. */
 #include "cache/cluster/allowance.h"
 #include "extender/commands/why/why_internal.h"
 
@@ -33,14 +33,6 @@ void why_finalizers(struct why_pod *pod)
 
 /* ---- a claim that cannot be used ---- */
 
-bool why_is_of_template(const struct why_pod *pod, const struct why_claim *claim)
-{
-    struct slice name = claim_name(claim->who.claim), of_pod = pod_name(pod->pod);
-
-    return slice_equal(pod->who.owner.kind, SLICE("StatefulSet")) && name.len > of_pod.len + 1 &&
-           slice_ends_with(name, of_pod) && name.ptr[name.len - of_pod.len - 1] == '-';
-}
-
 static void help_missing(struct why_pod *pod, const struct why_claim *claim)
 {
     if (claim->use->is_ephemeral)
@@ -48,7 +40,7 @@ static void help_missing(struct why_pod *pod, const struct why_claim *claim)
             pod,
             "wait: kube-controller-manager creates the claim of a generic ephemeral volume; if "
             "it does not, the pod's events say why (a quota?)");
-    else if (why_is_of_template(pod, claim))
+    else if (who_is_of_template(&pod->who, claim->who.claim))
         why_help(pod,
                  "wait: StatefulSet %.*s creates it from its volumeClaimTemplates; if it does not, "
                  "its events say why",
@@ -98,43 +90,6 @@ void why_claim_of_another(struct why_pod *pod, const struct why_claim *claim)
     pod->is_hopeless = true;
 }
 
-/* A holder that its rollout keeps until this pod is ready, which never gets the claim; NULL: none.
- */
-static const struct who_pod *find_old(const struct why_pod *pod, const struct why_claim *claim)
-{
-    for (size_t i = 0; i < claim->who.holder_count; i++) {
-        const struct who_pod *holder = &claim->who.holders[i];
-        if (holder->pod != pod->pod && !holder->pod->is_terminating &&
-            slice_equal(holder->owner.kind, SLICE("Deployment")) &&
-            owner_is_same(&holder->owner, &pod->who.owner))
-            return holder;
-    }
-    return NULL;
-}
-
-/* What makes the claim again, when it is gone. */
-static void help_again(struct why_pod *pod, const struct why_claim *claim)
-{
-    const struct who_pod *old = find_old(pod, claim);
-
-    if (claim->use->is_ephemeral)
-        why_help(pod, "when it is gone, it is made again, empty; a deletion cannot be undone");
-    else if (why_is_of_template(pod, claim))
-        why_help(
-            pod,
-            "when it is gone, StatefulSet %.*s makes it again, empty: to make it yourself, for "
-            "the volume with the data, scale that down before; a deletion cannot be undone",
-            SLICE_ARG(pod->who.owner.name));
-    else if (old != NULL)
-        why_help(
-            pod,
-            "a deletion cannot be undone, and Deployment %.*s keeps that pod until this one is "
-            "ready: scale it to 0, create the claim again, and scale it back",
-            SLICE_ARG(old->owner.name));
-    else
-        why_help(pod, "when it is gone, create it again; a deletion cannot be undone");
-}
-
 /* The pods for which the API server keeps a claim that is being deleted. */
 static void help_by_users(struct why_pod *pod, const struct why_claim *claim)
 {
@@ -167,7 +122,7 @@ void why_claim_deleting(struct why_pod *pod, const struct why_claim *claim)
     help_by_users(pod, claim);
     why_help_all(pod, who_deletion(&claim->who, pod->texts));
     help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
-    help_again(pod, claim);
+    why_help_all(pod, who_made_again(&claim->who, pod->texts));
 }
 
 void why_claim_lost(struct why_pod *pod, const struct why_claim *claim)
@@ -177,10 +132,6 @@ void why_claim_lost(struct why_pod *pod, const struct why_claim *claim)
     const struct resource *volume =
         cluster_find_resource(&pod->inquiry->cluster, KIND_VOLUME, claim->who.volume);
     struct slice other = volume == NULL ? SLICE("") : resource_attribute(volume, VOLUME_CLAIM_NAME);
-    bool is_of_another =
-        other.len != 0 && !(slice_equal(other, claim_name(claim->who.claim)) &&
-                            slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE),
-                                        name_text(claim->who.claim->ns)));
     if (other.len == 0)
         why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
                 "claim %.*s/%.*s is Lost: its volume %.*s is gone%s", CLAIM_ARG(claim),
@@ -192,10 +143,40 @@ void why_claim_lost(struct why_pod *pod, const struct why_claim *claim)
                 "claim %.*s/%.*s is Lost: its volume %.*s is of claim %.*s/%.*s", CLAIM_ARG(claim),
                 SLICE_ARG(claim->who.volume),
                 SLICE_ARG(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE)), SLICE_ARG(other));
-    if (is_of_another)
-        why_help(pod,
-                 "delete the claim, and create it again without volumeName, or from a snapshot "
-                 "of that volume, which stays with its owner");
+    why_help_all(pod, who_bound_by(&claim->who, pod->texts));
+}
+
+/* ---- its volume ---- */
+
+void why_volume_missing(struct why_pod *pod, const struct why_claim *claim)
+{
+    const struct cluster *cluster = &pod->inquiry->cluster;
+    const struct claim *record = claim->who.claim;
+    if (!record->exists || claim_phase(record) == CLAIM_LOST || !claim->is_bound ||
+        claim->volume != NULL || !why_knows(pod, KIND_VOLUME))
+        return;
+    const struct resource *other = cluster_find_resource(cluster, KIND_VOLUME, claim->who.volume);
+    if (other == NULL)
+        why_add(pod, WHY_BLOCKS, why_volume_reference(claim),
+                "volume %.*s of claim %.*s/%.*s does not exist", SLICE_ARG(claim->who.volume),
+                CLAIM_ARG(claim));
     else
-        why_help_all(pod, who_bound_by(&claim->who, pod->texts));
+        why_add(pod, WHY_BLOCKS, why_volume_reference(claim),
+                "claim %.*s/%.*s names volume %.*s, which is not bound to it%s", CLAIM_ARG(claim),
+                SLICE_ARG(claim->who.volume),
+                claim->who.is_of_earlier ? ": its claimRef.uid is that of an earlier claim" : "");
+    why_help_all(pod, who_bound_by(&claim->who, pod->texts));
+}
+
+void why_volume_deleting(struct why_pod *pod, const struct why_claim *claim)
+{
+    bool is_late = pod->stage != WHY_RUNNING && who_is_attachable(&claim->who);
+    if (claim->volume_details->deletion_timestamp.len == 0)
+        return;
+    why_add(pod, is_late && pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_LATER,
+            why_volume_reference(claim),
+            "volume %.*s of claim %.*s/%.*s is being deleted: it goes when the claim does%s",
+            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+            is_late ? ", and is attached to no node any more" : "");
+    why_help_all(pod, who_deletion(&claim->who, pod->texts));
 }

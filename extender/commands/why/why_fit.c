@@ -18,33 +18,11 @@ static bool is_narrowed(const struct why_pod *pod)
 
 /* ---- taints ---- */
 
-/* An operator that is not known tolerates. */
-static bool tolerates(const struct toleration *toleration, const struct taint *taint)
-{
-    if (toleration->effect.len != 0 && !slice_equal(toleration->effect, taint->effect))
-        return false;
-    if (toleration->key.len != 0 && !slice_equal(toleration->key, taint->key))
-        return false;
-    bool is_equal =
-        toleration->operator.len == 0 || slice_equal(toleration->operator, SLICE("Equal"));
-    return !is_equal || slice_equal(toleration->value, taint->value);
-}
-
-static bool is_tolerated(const struct why_pod *pod, const struct taint *taint)
-{
-    const struct pull_items *tolerations = &pod->who.details.tolerations;
-
-    for (size_t i = 0; i < tolerations->count; i++)
-        if (tolerates((const struct toleration *)tolerations->items + i, taint))
-            return true;
-    return false;
-}
-
 static bool is_cordoned(const struct why_pod *pod, const struct why_node *node)
 {
     const struct taint cordon = {SLICE(CORDON_TAINT), SLICE(""), SLICE("NoSchedule")};
 
-    return node->node->is_unschedulable && !is_tolerated(pod, &cordon);
+    return node->node->is_unschedulable && !who_tolerates(&pod->who, &cordon);
 }
 
 void why_cordoned(struct why_pod *pod)
@@ -66,18 +44,6 @@ static bool is_of_kubernetes(struct slice key)
     static const char prefix[] = "node.kubernetes.io/";
 
     return key.len >= sizeof prefix && memcmp(key.ptr, prefix, sizeof prefix - 1) == 0;
-}
-
-const struct taint *why_find_taint(const struct why_pod *pod, const struct pull_items *items)
-{
-    const struct taint *taints = items->items;
-
-    for (size_t i = 0; i < items->count; i++)
-        if ((slice_equal(taints[i].effect, SLICE("NoSchedule")) ||
-             slice_equal(taints[i].effect, SLICE("NoExecute"))) &&
-            !is_tolerated(pod, &taints[i]))
-            return &taints[i];
-    return NULL;
 }
 
 const struct taint *why_find_user_taint(const struct pull_items *items)
@@ -154,7 +120,7 @@ void why_tainted(struct why_pod *pod)
     for (size_t n = 0; taints != NULL && n < pod->node_count; n++) {
         taints[n] = pod->nodes[n].out_by != NULL
                         ? NULL
-                        : why_find_taint(pod, &pod->nodes[n].placed->taints);
+                        : who_find_taint(&pod->who, &pod->nodes[n].placed->taints);
         rejected[n] = taints[n] != NULL;
         if (rejected[n] && slice_equal(taints[n]->key, SLICE(OUT_OF_SERVICE_TAINT)))
             out_of_service = &pod->nodes[n];

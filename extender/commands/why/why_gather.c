@@ -15,22 +15,13 @@ static void leave_out(struct who_claim *claim, const struct pod *pod)
     claim->holder_count = kept;
 }
 
-/* False: no memory. */
-static bool read_volume(struct why_claim *out, const struct inquiry *inquiry, struct arena *arena)
+static void find_volume(struct why_claim *out, const struct inquiry *inquiry)
 {
     static const struct volume_details none;
-    const struct claim *claim = out->who.claim;
-    struct slice class = name_slice(claim_storage_class(claim));
-    struct slice text; /* kept: nodes are read before it is used */
 
-    if (!who_details(&text, inquiry, KIND_STORAGE_CLASS, SLICE(""), class, arena))
-        return false;
-    out->is_bound = claim_has_volume(claim);
-    out->volume = out->who.is_of_earlier ? NULL : volume_of(&inquiry->cluster, claim);
+    out->is_bound = claim_has_volume(out->who.claim);
+    out->volume = out->who.is_of_earlier ? NULL : volume_of(&inquiry->cluster, out->who.claim);
     out->volume_details = out->volume == NULL ? &none : &out->who.volume_details;
-    out->class = cluster_find_resource(&inquiry->cluster, KIND_STORAGE_CLASS, class);
-    return out->class == NULL || text.ptr == NULL ||
-           storage_class_details_read(text, arena, &out->class_details);
 }
 
 static bool take_claims(struct why_pod *out, const struct who_index *index)
@@ -46,9 +37,9 @@ static bool take_claims(struct why_pod *out, const struct who_index *index)
                                         .config = out->view.config,
                                         .arena = out->arena,
                                         .asked = out->pod};
-        if (!who_gather(&claim->who, index, claim_at(use->claim)) ||
-            !read_volume(claim, out->inquiry, out->arena))
+        if (!who_gather(&claim->who, index, claim_at(use->claim)))
             return false;
+        find_volume(claim, out->inquiry);
         leave_out(&claim->who, out->pod);
     }
     return true;
@@ -267,6 +258,16 @@ void why_command(struct why_pod *pod, enum advice_row row, const struct advice_w
 }
 
 /* ---- causes that are about nodes ---- */
+
+const char *why_node_state(enum node_state state)
+{
+    static const char *const texts[] = {[NODE_UNKNOWN] = "",
+                                        [NODE_READY] = "",
+                                        [NODE_NOT_READY] = ", which is not ready",
+                                        [NODE_UNREACHABLE] = ", which does not answer",
+                                        [NODE_MISSING] = ", which does not exist"};
+    return texts[state];
+}
 
 bool *why_flags(struct why_pod *pod)
 {

@@ -79,9 +79,7 @@ struct why_claim {
     const struct use *use;
     const struct resource *volume;               /* NULL: none that is known */
     const struct volume_details *volume_details; /* all zero: not known */
-    const struct resource *class;                /* its StorageClass; NULL: none that is known */
-    struct storage_class_details class_details;
-    bool is_bound; /* it names a volume */
+    bool is_bound;                               /* it names a volume */
     struct volume_terms terms;
     bool *fits; /* by node: its volume can be used there; NULL: on each */
 };
@@ -183,8 +181,8 @@ struct why {
 
 /* Finds the pods that are asked about, by name, and fills in why->owners. *out is in why->texts.
  * False: no memory. */
-bool why_select(struct why *why, const struct inquiry *inquiry, const struct pod ***out,
-                size_t *count);
+bool why_select(struct why *why, const struct inquiry *inquiry, const struct config *config,
+                const struct pod ***out, size_t *count);
 
 /* Fills in claims, nodes and the stage; out has what is before them. False: no memory. */
 bool why_gather(struct why_pod *out, const struct who_index *index,
@@ -253,30 +251,14 @@ struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool w
 /* A flag for each node, all false; NULL: no memory. */
 bool *why_flags(struct why_pod *pod);
 
-/* The first of a node's taints (struct taint) that keeps the pod away; NULL: none. */
-const struct taint *why_find_taint(const struct why_pod *pod, const struct pull_items *taints);
+/* ", which does not answer"; nothing of a node that is ready. */
+const char *why_node_state(enum node_state state);
 
 /* The first of a node's taints that a user has set, and that keeps pods away; NULL: none. */
 const struct taint *why_find_user_taint(const struct pull_items *taints);
 
 /* Reads what is known of a node. False: nothing. */
 bool why_node_details(struct why_pod *pod, struct slice node, struct node_details *out);
-
-/* What stops the volume, which is Available, from being bound to the claim, and what would help. */
-void why_help_misfit(struct why_pod *pod, const struct why_claim *claim,
-                     const struct resource *volume, enum misfit misfit);
-
-/* A volume has the data of an earlier claim of this name: how the claim gets it. False: none. */
-bool why_help_earlier(struct why_pod *pod, const struct why_claim *claim);
-
-/* Whether the pod's StatefulSet makes the claim, from volumeClaimTemplates: TEMPLATE-POD. */
-bool why_is_of_template(const struct why_pod *pod, const struct why_claim *claim);
-
-/* Behind "create the claim again": what makes it, as it is; empty: nothing. */
-struct slice why_maker(struct why_pod *pod, const struct why_claim *claim);
-
-/* As a manifest says it: "20Gi"; what is no multiple of a unit is rounded down to Mi. */
-struct slice why_size(int64_t bytes, struct arena *arena);
 
 /* The driver is not registered on these nodes: what would help. */
 void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes);
@@ -293,11 +275,6 @@ struct object_reference why_pod_reference(const struct why_pod *pod);
 #define CLAIM_ARG(claim_) \
     (int)name_text((claim_)->who.claim->ns).len, name_text((claim_)->who.claim->ns).ptr, \
         (int)claim_name((claim_)->who.claim).len, claim_name((claim_)->who.claim).ptr
-
-/* Of a claim, for a row of the table of advice. */
-#define CLAIM_WORDS(claim_) \
-    ((const struct advice_words){.ns = name_text((claim_)->who.claim->ns), \
-                                 .claim = claim_name((claim_)->who.claim)})
 
 /* The finders: each adds the causes that it finds. */
 #define OF_POD(find, word, stages)   void find(struct why_pod *pod);

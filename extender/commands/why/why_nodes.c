@@ -46,6 +46,31 @@ static const struct why_node *find_renamed(const struct why_pod *pod, const stru
     return NULL;
 }
 
+/* The volume names a node by what is not its label: that is not changed any more, in neither. */
+static void help_renamed(struct why_pod *pod, const struct why_claim *claim,
+                         const struct why_node *node, struct slice label)
+{
+    struct slice maker = claim->who.class == NULL
+                             ? SLICE("its provisioner")
+                             : resource_attribute(claim->who.class, STORAGE_CLASS_PROVISIONER);
+    struct slice policy = claim->volume_details->reclaim_policy;
+
+    why_help(pod,
+             "node %.*s is there, and its label " HOSTNAME " is %.*s: %.*s writes the node's name "
+             "into each volume; mend that first (a newer version, or its configuration)",
+             SLICE_ARG(node->name), SLICE_ARG(label), SLICE_ARG(maker));
+    if (!slice_equal(policy, SLICE("Retain"))) {
+        why_help(pod, "then keep the data");
+        why_command(pod, ADVICE_KEEP_VOLUME,
+                    &(const struct advice_words){.name = claim->who.volume, .before = policy});
+    }
+    why_help(pod,
+             "then delete claim and volume, and create both again: the volume with the same source "
+             "and " HOSTNAME " in %.*s, the claim with its volumeName (a volume's nodeAffinity "
+             "cannot be changed, and the kubelet undoes a change of the label)",
+             SLICE_ARG(label));
+}
+
 static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, const bool *passes,
                           struct slice what)
 {
@@ -58,12 +83,7 @@ static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, co
         why_help(pod, "the pod must run elsewhere: delete it; a scheduler would not have chosen "
                       "the node (spec.nodeName)");
     else if (renamed != NULL)
-        why_help(pod,
-                 "node %.*s is there, and its label " HOSTNAME " is %.*s: the volume was made with "
-                 "the name. Make the volume again, with " HOSTNAME
-                 " in %.*s, and keep its data first "
-                 "(reclaim policy Retain); the kubelet undoes a change of the label",
-                 SLICE_ARG(renamed->name), SLICE_ARG(label), SLICE_ARG(label));
+        help_renamed(pod, claim, renamed, label);
     else if (!is_anywhere && name_a_node(what))
         why_help(pod,
                  "bring back the node with %.*s: the data is there, and a new node of that name "
@@ -224,6 +244,20 @@ static const struct pull_items *shown_terms(const struct why_pod *pod,
     return terms;
 }
 
+/* Whether the driver's label would be another zone than the first requirement has, as that of the
+ * node is. */
+static bool is_of_other_zone(const struct why_node *node, const struct pull_items *terms)
+{
+    const struct node_term *term = terms->items;
+    const struct node_requirement *first =
+        terms->count == 0 || term->expressions.count == 0 ? NULL : term->expressions.items;
+    struct slice zone;
+
+    return first != NULL && slice_ends_with(first->key, SLICE("/zone")) &&
+           labels_find(node->labels, SLICE("topology.kubernetes.io/zone"), &zone) &&
+           !slice_is_among(zone, first->values.items, first->values.count);
+}
+
 /* Whether the node lacks the label, which is the driver's own, and the driver, which sets it when
  * it registers. */
 static bool lacks_label_of(const struct why_node *node, struct slice driver, struct slice key)
@@ -264,8 +298,11 @@ void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes
         why_help(pod, "no DaemonSet's pod runs on a Fargate node, so no driver does");
         return;
     }
-    if (why_knows(pod, KIND_CSI_NODE) && driver.len != 0 &&
-        cluster_count_driver_nodes(&pod->inquiry->cluster, driver) == 0) {
+    bool is_nowhere = why_knows(pod, KIND_CSI_NODE) && driver.len != 0 &&
+                      cluster_count_driver_nodes(&pod->inquiry->cluster, driver) == 0;
+    bool is_installed =
+        cluster_find_resource(&pod->inquiry->cluster, KIND_CSI_DRIVER, driver) != NULL;
+    if (is_nowhere && !is_installed) {
         why_help(pod, "install driver %.*s, which is on no node", SLICE_ARG(driver));
         return;
     }
@@ -273,9 +310,16 @@ void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes
         n++;
     struct slice node = n == pod->node_count ? SLICE("") : pod->nodes[n].name;
     struct slice wants = n == pod->node_count ? SLICE("") : wants_of_node(pod, &pod->nodes[n]);
-    why_help(pod,
-             "does a pod of the driver's DaemonSet run there%.*s? This lists the pods of the node",
-             SLICE_ARG(wants));
+    if (is_nowhere)
+        why_help(pod,
+                 "driver %.*s is installed (CSIDriver), and is on no node: does a pod of its "
+                 "DaemonSet run on %.*s%.*s? This lists the pods of the node",
+                 SLICE_ARG(driver), SLICE_ARG(node), SLICE_ARG(wants));
+    else
+        why_help(pod,
+                 "does a pod of the driver's DaemonSet run there%.*s? This lists the pods of the "
+                 "node",
+                 SLICE_ARG(wants));
     why_command(pod, ADVICE_SEE_DRIVERS, &(const struct advice_words){.name = node});
 }
 
@@ -290,14 +334,15 @@ static bool has_node(const struct why_pod *pod, const bool *rejected)
 
 /* Whether rejected nodes lack the label because they lack the driver: the help is that, then. */
 static bool help_by_driver(struct why_pod *pod, struct slice driver, struct slice key,
-                           const bool *rejected)
+                           const struct pull_items *terms, const bool *rejected)
 {
     bool is_asked = rejected != NULL && driver.len != 0 && pod->stage == WHY_SCHEDULING &&
                     !has_node(pod, rejected);
     bool *lacking = is_asked ? why_flags(pod) : NULL;
 
     for (size_t n = 0; lacking != NULL && n < pod->node_count; n++)
-        lacking[n] = rejected[n] && lacks_label_of(&pod->nodes[n], driver, key);
+        lacking[n] = rejected[n] && lacks_label_of(&pod->nodes[n], driver, key) &&
+                     !is_of_other_zone(&pod->nodes[n], terms);
     if (lacking == NULL || why_count_nodes(pod, lacking, true) == 0)
         return false;
     struct slice names = why_node_names(pod, lacking, true);
@@ -338,7 +383,8 @@ void why_affinity(struct why_pod *pod, const struct why_claim *claim)
                        why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)))
         return;
     struct slice driver = claim->volume == NULL ? SLICE("") : volume_driver(claim->volume);
-    if (!help_by_driver(pod, driver, first_key(shown_terms(pod, claim)), rejected))
+    const struct pull_items *shown = shown_terms(pod, claim);
+    if (!help_by_driver(pod, driver, first_key(shown), shown, rejected))
         help_by_nodes(pod, claim, claim->fits, terms);
 }
 
@@ -487,21 +533,23 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
         .kind = KIND_STORAGE_CLASS, .name = name_slice(claim_storage_class(claim->who.claim))};
 
     if (!pod->has_labels || !claim->who.claim->exists || claim->is_bound ||
-        claim->class_details.topologies.count == 0 || claim->who.details.selected_node.len != 0 ||
+        claim->who.class_details.topologies.count == 0 ||
+        claim->who.details.selected_node.len != 0 ||
         volume_offers_fit(&pod->inquiry->cluster, claim->who.claim))
         return;
     bool *rejected = why_flags(pod);
     for (size_t n = 0; rejected != NULL && n < pod->node_count; n++)
         rejected[n] = !pod->nodes[n].is_unread &&
-                      !topologies_match(&claim->class_details.topologies, pod->nodes[n].labels);
-    struct slice where = topologies_text(&claim->class_details.topologies, pod->arena);
+                      !topologies_match(&claim->who.class_details.topologies, pod->nodes[n].labels);
+    struct slice where = topologies_text(&claim->who.class_details.topologies, pod->arena);
     pod->has_failed = pod->has_failed || where.ptr == NULL;
     if (why_add_nodes(pod, WHY_NARROWS, rejected, reference,
                       "StorageClass %.*s of claim %.*s/%.*s makes volumes only where %.*s "
                       "(allowedTopologies)",
                       SLICE_ARG(reference.name), CLAIM_ARG(claim), SLICE_ARG(where)) &&
         !help_by_driver(pod, volume_provisioner(&pod->inquiry->cluster, claim->who.claim, NULL),
-                        first_label(&claim->class_details.topologies), rejected))
+                        first_label(&claim->who.class_details.topologies),
+                        &(const struct pull_items){.count = 0}, rejected))
         add_where(pod, where, why_count_nodes(pod, rejected, false) != 0);
 }
 

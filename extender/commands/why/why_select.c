@@ -11,6 +11,7 @@ enum { SELECT_BYTES_MAX = 64 << 20 };
 struct selection {
     struct why *why;
     const struct inquiry *inquiry;
+    const struct config *config;
     const struct pod **pods;
     size_t count;
     struct who_pod who;
@@ -229,7 +230,24 @@ static void describe_node(struct selection *selection, struct why_owner *owner)
                   state == NODE_UNREACHABLE ? "it does not answer" : "it is not ready");
 }
 
-/* What a claim waits for that no pod uses. */
+/* The same as `who` says. */
+static void help_claim(struct selection *selection, struct why_owner *owner,
+                       const struct claim *claim)
+{
+    struct arena *arena = &selection->scratch;
+    struct who_claim known = {
+        .inquiry = selection->inquiry, .config = selection->config, .arena = arena};
+    struct who_index index = {.naming_count = 0};
+    size_t count = 1;
+
+    if (!who_index_init(&index, arena, &selection->inquiry->cluster, &claim, &count) ||
+        !who_gather(&known, &index, claim))
+        selection->has_failed = true;
+    else
+        owner->helps = who_freed_by(&known, true, &selection->why->texts);
+}
+
+/* What a claim waits for that no pod uses, or that is being deleted. */
 static void describe_claim(struct selection *selection, struct why_owner *owner)
 {
     const struct inquiry *inquiry = selection->inquiry;
@@ -237,7 +255,7 @@ static void describe_claim(struct selection *selection, struct why_owner *owner)
     const struct claim *claim = cluster_find_claim(&inquiry->cluster, operand->ns, operand->name);
 
     owner->exists = claim != NULL && claim->exists;
-    if (!owner->exists || owner->pods != 0)
+    if (!owner->exists || (owner->pods != 0 && !claim->is_deleting))
         return;
     struct slice class = name_slice(claim_storage_class(claim)), text;
     struct storage_class_details details = {.binding_mode = SLICE("")};
@@ -245,20 +263,20 @@ static void describe_claim(struct selection *selection, struct why_owner *owner)
     text = inquiry_find_details(inquiry, KIND_STORAGE_CLASS, SLICE(""), class);
     if (text.ptr != NULL && !storage_class_details_read(text, &selection->scratch, &details))
         selection->has_failed = true;
+    bool is_first = is_pending && slice_equal(details.binding_mode, SLICE("WaitForFirstConsumer"));
     if (claim->is_deleting)
-        set_state(selection, owner, "it is being deleted, and no pod uses it");
-    else if (is_pending && slice_equal(details.binding_mode, SLICE("WaitForFirstConsumer")))
+        set_state(selection, owner, "it is being deleted%s",
+                  owner->pods == 0 ? ", and no pod uses it" : "");
+    else if (is_first)
         set_state(selection, owner,
                   "no pod uses it yet, and StorageClass %.*s waits for the first one: nothing is "
                   "wrong",
                   SLICE_ARG(class));
     else
         set_state(selection, owner, "no pod uses it%s", is_pending ? ", and it is not bound" : "");
-    if (!is_pending || owner->state.ptr == NULL || details.binding_mode.len != 0)
-        return;
-    advice_list_add(&owner->helps, "its events say why");
-    advice_list_row(&owner->helps, ADVICE_SEE_CLAIM,
-                    &(const struct advice_words){.ns = operand->ns, .claim = operand->name});
+    if (owner->waiting == 0 &&
+        (claim->is_deleting || claim_phase(claim) == CLAIM_LOST || (is_pending && !is_first)))
+        help_claim(selection, owner, claim);
 }
 
 /* What creates pods, and has none. */
@@ -306,11 +324,11 @@ static void describe(struct selection *selection, struct why_owner *owner)
     selection->has_failed = selection->has_failed || owner->helps.has_failed;
 }
 
-bool why_select(struct why *why, const struct inquiry *inquiry, const struct pod ***out,
-                size_t *count)
+bool why_select(struct why *why, const struct inquiry *inquiry, const struct config *config,
+                const struct pod ***out, size_t *count)
 {
     size_t operands = why->question->count;
-    struct selection selection = {.why = why, .inquiry = inquiry};
+    struct selection selection = {.why = why, .inquiry = inquiry, .config = config};
 
     why->owners = arena_alloc(&why->texts, (operands + 1) * sizeof *why->owners);
     if (why->owners == NULL)

@@ -24,9 +24,6 @@ static struct slice put_off(const struct why_pod *pod)
 /* Finalizers of a pod that could end are a cause of their own. */
 void why_terminating(struct why_pod *pod)
 {
-    static const char *const states[] = {[NODE_NOT_READY] = ", which is not ready",
-                                         [NODE_UNREACHABLE] = ", which does not answer",
-                                         [NODE_MISSING] = ", which does not exist"};
     enum node_state state = pod->who.node_state;
     bool is_lost = who_has_lost_node(&pod->who), is_of_node = is_lost || state == NODE_NOT_READY;
     int64_t now_ms = pod->inquiry->now_ms;
@@ -39,7 +36,7 @@ void why_terminating(struct why_pod *pod)
     why_add(pod, is_in_time ? WHY_NORMAL : WHY_BLOCKS, why_pod_reference(pod),
             "pod %.*s/%.*s is being deleted, and %s on node %.*s%s%.*s", POD_ARG(pod->pod),
             is_lost ? "nobody knows whether it has ended" : "has not ended", SLICE_ARG(node),
-            states[state] == NULL ? "" : states[state], SLICE_ARG(after));
+            why_node_state(state), SLICE_ARG(after));
     if (is_of_node)
         why_root(pod, (struct object_reference){.kind = KIND_NODE, .name = node});
     why_help_all(pod, who_ended_by(&pod->who, find_ephemeral(pod), now_ms, pod->texts));

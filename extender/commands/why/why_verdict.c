@@ -48,7 +48,7 @@ void why_attributes_class(struct why_pod *pod)
     const struct why_claim *claim = with_class(pod);
     struct object_reference reference =
         claim == NULL ? why_pod_reference(pod) : why_claim_reference(claim);
-    struct slice maker = claim == NULL ? SLICE("") : why_maker(pod, claim);
+    struct slice maker = claim == NULL ? SLICE("") : who_maker(&claim->who);
 
     volume_attributes_class.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->has_failed = pod->has_failed || verdict.code == CODE_ERROR;
@@ -360,8 +360,8 @@ static void help_by_storage(struct why_pod *pod, bool is_about_room)
                      SLICE_ARG(class), SLICE_ARG(names));
             return;
         }
-        struct slice asked = why_size(rare->requested, pod->arena);
-        struct slice room = why_size(most, pod->arena);
+        struct slice asked = who_size(rare->requested, pod->arena);
+        struct slice room = who_size(most, pod->arena);
         why_help(pod,
                  "claim %.*s/%.*s asks for %.*s, and no node has room for a volume of more "
                  "than %.*s: ask for less, or add storage",
