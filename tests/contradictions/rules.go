@@ -144,7 +144,7 @@ func ofVerdict(pod string, verdict object, out said) []string {
 					claim := ""
 					if len(group) > 1 {
 						claim = group[1]
-						if !strings.Contains(claim, "/") {
+						if !strings.Contains(claim, "/") || strings.HasPrefix(claim, "text-of-") { // a name that is too long has a slash
 							claim = ns + "/" + claim
 						}
 					}

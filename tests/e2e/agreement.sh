@@ -84,7 +84,7 @@ another_claim_lock_waits_for_the_bindings_of_the_former_one() {
     claimguard_restart one --kubeconfig "$kubeconfig"
     await 20 "one is ready" is_ready one
     hold
-    ask_bind one first node-1 >"$plane/first" 2>&1 &
+    ask_first bind >"$plane/first" 2>&1 &
     asked=$!
     await 20 "the API server waits" is_waited_for
     kill -STOP "$(cat "$plane/one.pid")"

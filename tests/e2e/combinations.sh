@@ -183,6 +183,8 @@ ask_bind() {
         curl -s --data @- "$(url_of "$1" address)/bind" | jq -e '.Error == ""'
 }
 ask_review() { post_binding "pods/$2/binding" "$2" "$3"; }
+# As a scheduler does: until the API server has it, and waits.
+ask_first() { until "ask_$1" one first node-1 || is_waited_for; do sleep 1; done; }
 ask_create() { pod_yaml "$2" data "nodeName: $3" | k create -f -; }
 
 # Reviews reach this one.
@@ -210,7 +212,7 @@ held() {
     await 20 "one is asked" is_asked one
     allowed=$(allowed_reviews)
     hold
-    "ask_$way" one first node-1 >"$plane/first" 2>&1 &
+    ask_first "$way" >"$plane/first" 2>&1 &
     asked=$!
     await 20 "the API server waits" is_waited_for
     [ "$way" = bind ] || await 20 "it is allowed" is_allowed "$allowed"
