@@ -380,7 +380,8 @@ static void advise_look(struct advice_list *advice, const struct who_claim *clai
 
     if (name.len != 0 && !is_own) {
         advice_list_add(advice,
-                        "delete the claim, and create it again without volumeName, or from a "
+                        "delete the claim, and create it again without volumeName and "
+                        "annotations pv.kubernetes.io/* (with these, it is Lost again), or from a "
                         "snapshot of volume %.*s, which stays with its owner, claim %.*s/%.*s",
                         SLICE_ARG(words.name),
                         SLICE_ARG(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE)),
