@@ -142,8 +142,8 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Removes the keys of the mapping that ends. False, with the first place at which a key appeared
- * again, whatever the seed. Keys with
- * equal hashes (64 bits, seeded) count as equal: by chance once in 10^13 mappings of 1,000 keys. */
+ * again, whatever the seed. Keys with equal hashes (64 bits, seeded) count as equal: by chance once
+ * in 10^13 mappings of 1,000 keys. */
 static bool keys_are_unique(struct yaml_json *writer, size_t begin, struct place *place)
 {
     size_t count = key_count(writer) - begin;

@@ -93,6 +93,7 @@ END
     refuses_binding "claim $namespace/data is in use by pod $namespace/first" pods/second/binding second node-2
     k delete validatingadmissionpolicybindings,validatingadmissionpolicies e2e-users claimguard-bindings >/dev/null
 }
+
 # The default scheduler calls no extender. Kubelets are played: nodes register as new ones do; the network plugin's pod makes its node ready; a
 # pod of claimguard starts claimguard.
 a_cluster_whose_nodes_and_claimguards_are_all_gone_starts_again_by_itself() {

@@ -393,13 +393,23 @@ static void mark_below(const struct manifests *manifests, const char *folder)
         at->is_used |= strncmp(at->path, folder, bytes) == 0 && at->path[bytes] == '/';
 }
 
+/* The kustomization in that folder; NULL: none. */
+static struct manifest_folder *find_kustomization(const struct manifests *manifests,
+                                                  const struct stat *used)
+{
+    struct manifest_folder *at = S_ISDIR(used->st_mode) ? manifests->kustomizations : NULL;
+
+    while (at != NULL && (at->status.st_ino != used->st_ino || at->status.st_dev != used->st_dev))
+        at = at->next;
+    return at;
+}
+
 static void mark_reached(void *context, const struct stat *used)
 {
-    const struct manifests *manifests = context;
+    struct manifest_folder *found = find_kustomization(context, used);
 
-    for (struct manifest_folder *at = S_ISDIR(used->st_mode) ? manifests->kustomizations : NULL;
-         at != NULL; at = at->next)
-        at->is_reached |= at->status.st_ino == used->st_ino && at->status.st_dev == used->st_dev;
+    if (found != NULL)
+        found->is_reached = true;
 }
 
 /* Marks what those that are reached use, and so on. */
@@ -420,11 +430,10 @@ static void find_reached(struct manifests *manifests)
 
 static void mark_listed(void *context, const struct stat *used)
 {
-    const struct manifests *manifests = context;
+    struct manifest_folder *found = find_kustomization(context, used);
 
-    for (struct manifest_folder *at = S_ISDIR(used->st_mode) ? manifests->kustomizations : NULL;
-         at != NULL; at = at->next)
-        at->is_listed |= at->status.st_ino == used->st_ino && at->status.st_dev == used->st_dev;
+    if (found != NULL)
+        found->is_listed = true;
 }
 
 /* What a kustomization that could not be rendered lists is rendered by itself, unless another one
@@ -432,14 +441,17 @@ static void mark_listed(void *context, const struct stat *used)
 static int read_listed(struct manifests *manifests, struct error *err)
 {
     struct manifest_folder *first = manifests->kustomizations;
+    bool has_more = false;
     int rc = 0;
 
     for (struct manifest_folder *at = first; at != NULL; at = at->next) {
         at->is_reached = (!at->is_used || !at->is_reached) && !at->has_failed;
         at->is_read = false;
+        has_more |= at->has_failed;
     }
-    find_reached(manifests);
-    for (bool has_more = true; has_more && rc == 0;) {
+    if (has_more)
+        find_reached(manifests);
+    while (has_more && rc == 0) {
         has_more = false;
         for (struct manifest_folder *at = first; at != NULL; at = at->next)
             if (at->has_failed && !at->is_read && renderer_only_lists(at->renderer, at->path))
