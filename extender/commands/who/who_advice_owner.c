@@ -257,8 +257,9 @@ void advice_by_owner(struct advice_list *advice, const struct who_claim *claim,
     } else {
         advice_list_add(
             advice,
-            "pod %.*s/%.*s finishes, or its controller %.*s %.*s ends it, perhaps after it has "
-            "moved its work to another one (one that is only deleted may come back)",
+            "pod %.*s/%.*s finishes, or let its controller %.*s %.*s move its work to another pod "
+            "(a switch-over) or end it, as its operator provides; a pod that is only deleted may "
+            "come back",
             POD_ARG(holder->pod), OWNER_ARG(owner));
         advice_warn_of_loss(advice, claim, holder->pod);
     }
@@ -454,7 +455,11 @@ static void advise_stuck(struct advice_list *advice, const struct who_claim *cla
     if (!attachment->is_out_of_service && attachment->node_state == NODE_UNREACHABLE)
         advise_taint(advice, node);
     if (attachment->is_out_of_service)
-        advise_untaint(advice, node);
+        advice_list_add(advice,
+                        "see whether the storage still attaches it to the machine of node %.*s, "
+                        "and stop or delete that machine at its provider; leave the node's taint "
+                        "until the volume is detached",
+                        SLICE_ARG(node));
 }
 
 static void advise_attachment(struct advice_list *advice, const struct who_claim *claim,

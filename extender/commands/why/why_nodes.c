@@ -363,27 +363,41 @@ static struct slice first_key(const struct pull_items *terms)
                : ((const struct node_requirement *)term->expressions.items)->key;
 }
 
+/* Where the terms are not those that a reader sees in the volume. {NULL, 0}: no memory. */
+static struct slice translation_text(const struct why_pod *pod, const struct why_claim *claim,
+                                     const struct pull_items *shown)
+{
+    struct slice key = first_key(&claim->terms.own);
+
+    if (shown == &claim->terms.own || slice_equal(key, first_key(shown)))
+        return SLICE("");
+    return arena_printf(pod->arena, ", into which the scheduler translates the volume's %.*s",
+                        SLICE_ARG(key.len == 0 ? SLICE("labels") : key));
+}
+
 void why_affinity(struct why_pod *pod, const struct why_claim *claim)
 {
     if (claim->fits == NULL || pod->are_apart)
         return;
     bool *rejected = why_flags(pod);
-    struct slice terms = node_terms_text(shown_terms(pod, claim), pod->arena);
+    const struct pull_items *shown = shown_terms(pod, claim);
+    struct slice terms = node_terms_text(shown, pod->arena);
+    struct slice translated = translation_text(pod, claim, shown);
 
-    if (rejected == NULL || terms.ptr == NULL) {
+    if (rejected == NULL || terms.ptr == NULL || translated.ptr == NULL) {
         pod->has_failed = true;
         return;
     }
     for (size_t n = 0; n < pod->node_count; n++)
         rejected[n] = !claim->fits[n];
-    if (!why_add_nodes(pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
-                       why_volume_reference(claim),
-                       "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: where %.*s",
-                       SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
-                       why_count_nodes(pod, rejected, false), pod->node_count, SLICE_ARG(terms)))
+    if (!why_add_nodes(
+            pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
+            why_volume_reference(claim),
+            "volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: where %.*s%.*s",
+            SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), why_count_nodes(pod, rejected, false),
+            pod->node_count, SLICE_ARG(terms), SLICE_ARG(translated)))
         return;
     struct slice driver = claim->volume == NULL ? SLICE("") : volume_driver(claim->volume);
-    const struct pull_items *shown = shown_terms(pod, claim);
     if (!help_by_driver(pod, driver, first_key(shown), shown, rejected))
         help_by_nodes(pod, claim, claim->fits, terms);
 }
