@@ -42,6 +42,7 @@ enum kind {
     KIND_WEBHOOKS,       /* ValidatingWebhookConfiguration */
     KIND_MARKER,         /* MutatingAdmissionPolicy */
     KIND_MARKER_BINDING, /* MutatingAdmissionPolicyBinding */
+    KIND_CLOSER_BINDING, /* ValidatingAdmissionPolicyBinding */
     KIND_LIMIT_RANGE,
     KIND_CONFIG_MAP,
     KIND_EVENT,

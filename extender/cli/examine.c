@@ -123,7 +123,8 @@ static void report_kinds(struct examination *examination, bool is_cut, const cha
     for (int i = 0; i < INSTALLED_KINDS; i++) {
         enum kind kind = installed_kinds[i].kind;
         if (installation_knows(installation, kind) || installation->lists[kind].is_cut != is_cut ||
-            (kind == KIND_EVENT && examination->arguments->snapshot != NULL))
+            (examination->arguments->snapshot != NULL &&
+             (kind == KIND_EVENT || kind == KIND_CLOSER_BINDING))) /* few clusters have them */
             continue;
         rules |= installed_kinds[i].rules;
         names = arena_printf(&examination->arena, "%.*s%s%s", SLICE_ARG(names),

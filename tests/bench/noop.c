@@ -1,7 +1,8 @@
 /*
- * noop: the least that an extender with libmicrohttpd can do: reads the body, answers as many bytes
- * as the path says (/12345), or with the node names of the call (/filter), which kube-scheduler
- * writes last. Same threading and buffers as claimguard. Prints its port.
+ * noop: the least that an extender or a webhook with libmicrohttpd can do: reads the body, answers
+ * as many bytes as the path says (/12345), with the node names of the call (/filter), which
+ * kube-scheduler writes last, or that a review is allowed (/admit/...). Same threading and buffers
+ * as claimguard. Prints its port.
  *
  *     noop [CERTIFICATE KEY]     with TLS
  */
@@ -67,12 +68,42 @@ static enum MHD_Result read_body(struct connection *connection, const char *data
     return MHD_YES;
 }
 
+static enum MHD_Result send(struct MHD_Connection *mhd, const char *from, size_t bytes,
+                            enum MHD_ResponseMemoryMode mode)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(bytes, (void *)(uintptr_t)from, mode);
+
+    (void)MHD_add_response_header(response, "Content-Type", "application/json");
+    enum MHD_Result queued = MHD_queue_response(mhd, 200, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* The API server writes the request's uid, of 36 bytes, as its first field. */
+static enum MHD_Result allow(struct MHD_Connection *mhd, const struct connection *connection)
+{
+    static const char key[] = "\"request\":{\"uid\":\"";
+    const char *uid = memmem(connection->body, connection->len, key, sizeof key - 1);
+    char review[256];
+
+    if (uid == NULL)
+        return MHD_NO;
+    int bytes = snprintf(review, sizeof review,
+                         "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\","
+                         "\"response\":{\"uid\":\"%.36s\",\"allowed\":true}}",
+                         uid + sizeof key - 1);
+    return send(mhd, review, (size_t)bytes, MHD_RESPMEM_MUST_COPY);
+}
+
 static enum MHD_Result send_answer(struct MHD_Connection *mhd, const struct connection *connection,
                                    const char *path)
 {
     size_t bytes = strtoull(path + 1, NULL, 10);
     char *from = answer;
 
+    if (strncmp(path, "/admit/", 7) == 0)
+        return allow(mhd, connection);
     if (strcmp(path, "/filter") == 0) {
         static const char key[] = ",\"NodeNames\":";
         from = memmem(connection->body, connection->len, key, sizeof key - 1);
@@ -81,12 +112,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *mhd, const struct conn
         bytes = connection->len - (size_t)(from - connection->body);
         *from = '{';
     }
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        bytes < ANSWER_BYTES_MAX ? bytes : ANSWER_BYTES_MAX, from, MHD_RESPMEM_PERSISTENT);
-    (void)MHD_add_response_header(response, "Content-Type", "application/json");
-    enum MHD_Result queued = MHD_queue_response(mhd, 200, response);
-    MHD_destroy_response(response);
-    return queued;
+    return send(mhd, from, bytes < ANSWER_BYTES_MAX ? bytes : ANSWER_BYTES_MAX,
+                MHD_RESPMEM_PERSISTENT);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's parameters */

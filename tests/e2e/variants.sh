@@ -30,14 +30,14 @@ without_reviews() {
     rm "$1/certificates.yaml"
     sed -i '/^admission:/,/listen/d' "$1/claimguard.yaml"
 }
-# Of webhooks, only that they wait for their caBundle, and that Ignore is not Fail.
+# Of webhooks, only that Ignore is not Fail.
 doctor_likes_it() { # [COMPONENT]...
-    local folder=tls found ignored=CG701
+    local folder=tls found ignored=''
     [[ " $* " != *" static-pod "* ]] || folder=scheduler
     cp "$root/manifests/$folder/second-scheduler.yaml" "$plane/liked.yaml"
     [ $folder = tls ] || sed -i "s#urlPrefix: .*#urlPrefix: http://127.0.0.1:8888#" "$plane/liked.yaml"
     [[ $* != *marks* && $* != *default-scheduler* ]] || sed -i 's/# managedResources/managedResources/' "$plane/liked.yaml"
-    [[ $* != *ignore* && $* != *observe* ]] || ignored='CG701 CG704'
+    [[ $* != *ignore* && $* != *observe* ]] || ignored=CG704
     found=$({ "$claimguard" doctor --snapshot "$plane/rendered.yaml" --config "$plane/config" --scheduler-config "$plane/liked.yaml" -o json || [ $? = 1 ]; } |
         jq -r '[.findings[].code] | unique | join(" ")')
     [ "$found" = "$ignored" ] || fail "doctor, of manifests/ with $*: $found"

@@ -111,6 +111,7 @@ struct webhook_entry {
     struct location place;
     bool is_binding; /* reviews Bindings; else pods */
     bool fails;      /* failurePolicy Fail */
+    bool is_applied; /* of a cluster; else of a manifest */
 };
 
 /* All of them. */

@@ -180,7 +180,8 @@ const struct rule doctor_rules[DOCTOR_RULE_COUNT + 1] = {
     /* 7xx: the webhooks that call claimguard */
     RULE(CG701, LEVEL_ERROR, "a webhook has no caBundle",
          "The API server cannot call claimguard. With `failurePolicy: Ignore`, Bindings are\n"
-         "applied without a review; with `Fail`, no pod is bound.",
+         "applied without a review; with `Fail`, no pod is bound. In manifests, it may be\n"
+         "missing: what runs in the cluster writes it.",
          "`claimguard certificates` writes it, each time that webhooks are applied."),
     RULE(CG702, LEVEL_ERROR, "a webhook's caBundle has no valid certificate",
          "It is no PEM text, or all of its certificates have ended; the effect is that of\n"

@@ -292,7 +292,7 @@ static bool mount_fails(const struct installation *installation, const struct gu
 
     for (const struct event *event = NULL;
          (event = installation_next(installation, KIND_EVENT, event)) != NULL;)
-        if (slice_equal(event->pod_uid, pod->uid) && slice_equal(event->pod, pod->meta.name)) {
+        if (slice_equal(event->pod_uid, pod->meta.uid) && slice_equal(event->pod, pod->meta.name)) {
             *out = (struct waiting){event->reason, event->message};
             is_found = true;
         }

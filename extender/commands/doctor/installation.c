@@ -6,8 +6,9 @@ enum { ARENA_BYTES_MAX = 512 << 20, SCRATCH_BYTES_MAX = 4 << 20 };
 
 #define TEXT(key_, struct_, member_)  PULL_FIELD(key_, PULL_STRING, struct_, member_)
 #define WORDS(key_, struct_, member_) PULL_READER(key_, struct_, member_, words_read_items)
-#define META_ROWS                     TEXT("namespace", installed, ns), TEXT("name", installed, name)
-#define META                          PULL_IN("metadata", META_ROWS)
+#define META_ROWS \
+    TEXT("namespace", installed, ns), TEXT("name", installed, name), TEXT("uid", installed, uid)
+#define META PULL_IN("metadata", META_ROWS)
 
 static const struct pull_field named_fields[] = {META};
 
@@ -80,8 +81,7 @@ static const struct pull_field deployment_fields[] = {
     STATUS,
 };
 static const struct pull_field pod_fields[] = {
-    PULL_IN("metadata", META_ROWS, TEXT("uid", guard, uid),
-            TEXT("deletionTimestamp", guard, deletion_timestamp),
+    PULL_IN("metadata", META_ROWS, TEXT("deletionTimestamp", guard, deletion_timestamp),
             PULL_IN("annotations", TEXT("kubernetes.io/config.mirror", guard, mirror))),
     POD_SPEC,
     STATUS,
@@ -162,6 +162,7 @@ const struct installed_kind installed_kinds[INSTALLED_KINDS] = {
     INSTALLED(KIND_WEBHOOKS, webhooks, webhooks_fields, GAP_RULES(CG701, CG709) | GAP_RULE(CG808)),
     INSTALLED(KIND_MARKER, marker, named_fields, GAP_RULES(CG801, CG802)),
     INSTALLED(KIND_MARKER_BINDING, marker, marker_binding_fields, GAP_RULES(CG801, CG802)),
+    INSTALLED(KIND_CLOSER_BINDING, marker, marker_binding_fields, GAP_RULE(CG706)),
     INSTALLED(KIND_LIMIT_RANGE, limit_range, limit_range_fields, GAP_RULE(CG803)),
     INSTALLED(KIND_CONFIG_MAP, config_map, config_map_fields,
               RULES_OF_CONFIG | GAP_RULE(CG613) | GAP_RULE(CG615)),

@@ -26,6 +26,7 @@ enum {
 /* What the struct of each object begins with. A Service has no more. */
 struct installed {
     struct slice ns, name;
+    struct slice uid; /* empty: a manifest, which no API server has taken */
 };
 
 /* A Deployment, or a pod of claimguard: with the label of manifests/, in its namespace or
@@ -40,9 +41,9 @@ struct guard {
 
     int64_t replicas, available; /* of a Deployment */
 
-    struct slice uid, deletion_timestamp, phase; /* of a pod */
-    struct slice mirror;                         /* not empty: it shows a static pod */
-    struct pull_items init_statuses, statuses;   /* struct guard_status */
+    struct slice deletion_timestamp, phase;    /* of a pod */
+    struct slice mirror;                       /* not empty: it shows a static pod */
+    struct pull_items init_statuses, statuses; /* struct guard_status */
 };
 
 struct guard_container {
@@ -99,7 +100,7 @@ struct namespace_expression {
     struct pull_items values; /* struct slice */
 };
 
-/* A MutatingAdmissionPolicy, or its binding. */
+/* A MutatingAdmissionPolicy, its binding, or that of a ValidatingAdmissionPolicy. */
 struct marker {
     struct installed meta;
     bool has_mark;       /* it names the mark, anywhere */
@@ -128,7 +129,7 @@ struct event {
 };
 
 /* The kinds of these, without pods. */
-enum { INSTALLED_KINDS = 9 };
+enum { INSTALLED_KINDS = 10 };
 struct installed_kind {
     enum kind kind;
     struct pull_table table;

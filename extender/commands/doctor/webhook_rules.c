@@ -17,6 +17,7 @@ static void read_entry(struct webhook_entries *out, const struct webhooks *confi
             .place = installed_place(findings, KIND_WEBHOOKS, &configuration->meta),
             .is_binding = is_binding,
             .fails = !slice_equal(webhook->policy, SLICE("Ignore")),
+            .is_applied = configuration->meta.uid.len != 0,
         };
 }
 
@@ -75,6 +76,8 @@ static void check_bundle(const struct webhook_entry *entry, const struct examine
     struct certificate_list bundle = {NULL, 0};
     struct slice pem = {NULL, 0};
 
+    if (webhook->bundle.len == 0 && !entry->is_applied)
+        return; /* the running claimguard, or cert-manager, writes it */
     if (webhook->bundle.len == 0) {
         finding_add(findings, CG701, entry->place, "call claimguard certificates",
                     "webhook %.*s has no caBundle, so the API server cannot call it: %s",
@@ -166,13 +169,24 @@ static bool rule_names(const struct webhook_rule *rule, const struct binding_pat
            !slice_equal(rule->scope, SLICE("Cluster"));
 }
 
-static void check_rules(const struct webhook_entry *entry, struct findings *findings)
+/* Whether the policy of manifests/openshift takes no Binding at that path. */
+static bool is_closed(const struct installation *installation, const struct binding_path *path)
+{
+    for (const struct marker *binding = NULL;
+         (binding = installation_next(installation, KIND_CLOSER_BINDING, binding)) != NULL;)
+        if (slice_equal(binding->policy, SLICE("claimguard-bindings")))
+            return slice_equal(slice_of(path->path), SLICE("bindings"));
+    return false;
+}
+
+static void check_rules(const struct webhook_entry *entry, const struct installation *installation,
+                        struct findings *findings)
 {
     const struct pull_items *list = &entry->webhook->rules;
     const struct webhook_rule *rules = list->items;
 
     for (size_t i = 0; entry->is_binding && i < sizeof binding_paths / sizeof *binding_paths; i++) {
-        bool is_named = false;
+        bool is_named = is_closed(installation, &binding_paths[i]);
         for (size_t j = 0; j < list->count; j++)
             is_named = is_named || rule_names(&rules[j], &binding_paths[i]);
         if (!is_named)
@@ -342,7 +356,7 @@ void doctor_check_webhooks(const struct examined *examined, struct findings *fin
     for (size_t i = 0; i < entries.count; i++) {
         check_bundle(&entries.items[i], examined, findings);
         check_service(&entries.items[i], examined->installation, findings);
-        check_rules(&entries.items[i], findings);
+        check_rules(&entries.items[i], examined->installation, findings);
     }
     check_bindings(&entries, examined->installation, findings);
     if (entries.count != 0 && config != NULL && config->config->admission.listen.len == 0)
