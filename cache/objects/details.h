@@ -158,6 +158,12 @@ struct workload_details {
     bool is_suspended;                 /* of a Job */
 };
 
+/* The status of a PodDisruptionBudget: how many of its pods are ready, how many have to be, and how
+ * many there are. */
+struct budget_details {
+    int64_t healthy, needed, expected;
+};
+
 /* Of a HorizontalPodAutoscaler. */
 struct autoscaler_details {
     struct slice ns, name;
@@ -195,6 +201,7 @@ DETAILS_READER(volume, KIND_VOLUME, .terms = {0})
 DETAILS_READER(storage_class, KIND_STORAGE_CLASS, .topologies = {0})
 DETAILS_READER(csi_node, KIND_CSI_NODE, .drivers = {0})
 DETAILS_READER(csi_driver, KIND_CSI_DRIVER, .is_required = false)
+DETAILS_READER(budget, KIND_POD_DISRUPTION_BUDGET, .expected = 0)
 
 bool workload_details_read(struct slice text, struct arena *arena, struct workload_details *out);
 bool event_details_read(struct slice text, struct arena *arena, struct event_details *out);

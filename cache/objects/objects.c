@@ -140,6 +140,12 @@ static const struct pull_field budget_fields[] = {
     PULL_NESTED("status", budget_status_fields),
 };
 
+static const struct pull_field budget_details_fields[] = {
+    PULL_IN("status", PULL_FIELD("currentHealthy", PULL_INTEGER, budget_details, healthy),
+            PULL_FIELD("desiredHealthy", PULL_INTEGER, budget_details, needed),
+            PULL_FIELD("expectedPods", PULL_INTEGER, budget_details, expected)),
+};
+
 static const struct pull_field priority_class_fields[] = {
     PULL_NESTED("metadata", meta_fields),
     PULL_FIELD("value", PULL_INTEGER, resource_object, number),
@@ -150,7 +156,8 @@ static const struct pull_field priority_class_fields[] = {
 /* ---- all kinds ---- */
 
 static const struct object_tables runtime_class_tables = {.core = TABLE(runtime_class_fields)};
-static const struct object_tables budget_tables = {.core = TABLE(budget_fields)};
+static const struct object_tables budget_tables = {TABLE(budget_fields),
+                                                   TABLE(budget_details_fields)};
 static const struct object_tables priority_class_tables = {.core = TABLE(priority_class_fields)};
 
 static const struct object_tables *const tables[KIND_NAMED_COUNT] = {

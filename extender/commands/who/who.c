@@ -29,7 +29,8 @@ static bool keeps(void *context, const struct object *object)
         return asks_for(question, object->meta.ns, object->meta.name);
     if (object->kind != KIND_POD)
         return object->kind == KIND_NODE || object->kind == KIND_VOLUME ||
-               object->kind == KIND_STORAGE_CLASS || object->kind == KIND_CSI_NODE;
+               object->kind == KIND_STORAGE_CLASS || object->kind == KIND_CSI_NODE ||
+               object->kind == KIND_POD_DISRUPTION_BUDGET;
     for (size_t i = 0; i < object->pod.claim_count; i++)
         if (asks_for(question, object->meta.ns, object->pod.claims[i].name))
             return true;

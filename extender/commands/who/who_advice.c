@@ -147,26 +147,55 @@ static void advise_terminating(struct advice_list *advice, const struct who_clai
     advice_of_return(advice, claim, holder);
 }
 
+/* What the budget, which allows no eviction, needs. */
+static void advise_budget(struct advice_list *advice, const struct who_claim *claim,
+                          struct slice node, const struct resource *budget)
+{
+    char buffer[PROVISIONED_NAME_BYTES];
+    struct slice name = resource_name(budget, buffer);
+    struct slice text = inquiry_find_details(claim->inquiry, KIND_POD_DISRUPTION_BUDGET,
+                                             name_slice(resource_ns(budget)), name);
+    struct budget_details details;
+    bool is_unhealthy = text.ptr != NULL && budget_details_read(text, claim->arena, &details) &&
+                        details.healthy < details.expected;
+
+    if (is_unhealthy)
+        advice_list_add(advice,
+                        "node %.*s is cordoned, and PodDisruptionBudget %.*s stops a drain of it: "
+                        "its ready pods are %lld of %lld. Mend the others, or set its "
+                        "unhealthyPodEvictionPolicy: AlwaysAllow; or:",
+                        SLICE_ARG(node), SLICE_ARG(name), (long long)details.healthy,
+                        (long long)details.expected);
+    else
+        advice_list_add(advice,
+                        "node %.*s is cordoned, and PodDisruptionBudget %.*s stops a drain of it: "
+                        "let it allow an eviction (maxUnavailable: 1); or:",
+                        SLICE_ARG(node), SLICE_ARG(name));
+}
+
 /* Of a node that is cordoned, and perhaps being drained. An operator has budgets of its own. */
 static void advise_drain(struct advice_list *advice, const struct who_claim *claim,
                          const struct who_pod *holder)
 {
     const struct node *node = node_at(holder->pod->node);
-    char name[PROVISIONED_NAME_BYTES];
+    struct slice name = pod_node(holder->pod);
     struct budgets budgets;
 
     if (node == NULL || !node->is_unschedulable || !workload_scales(holder->owner.kind))
         return;
     who_find_budgets(&budgets, &claim->inquiry->cluster, holder->pod);
-    for (size_t i = 0; i < budgets.count; i++)
-        if (resource_number(budgets.items[i]) == 0) {
-            advice_list_add(advice,
-                            "node %.*s is cordoned, and PodDisruptionBudget %.*s stops a drain of "
-                            "it: let it allow an eviction (maxUnavailable: 1)",
-                            SLICE_ARG(pod_node(holder->pod)),
-                            SLICE_ARG(resource_name(budgets.items[i], name)));
-            return;
-        }
+    if (budgets.count > 1)
+        advice_list_add(advice,
+                        "node %.*s is cordoned, and %zu PodDisruptionBudgets select the pod: the "
+                        "API server then evicts it for no drain. Leave one; or:",
+                        SLICE_ARG(name), budgets.count + budgets.left_out);
+    else if (budgets.count == 1 && resource_number(budgets.items[0]) == 0)
+        advise_budget(advice, claim, name, budgets.items[0]);
+    else
+        advice_list_add(advice,
+                        "node %.*s is cordoned: a drain of it evicts the pod, and %.*s %.*s makes "
+                        "it again elsewhere; or:",
+                        SLICE_ARG(name), OWNER_ARG(&holder->owner));
 }
 
 /* Whether the pod, of a claim that is for one pod, may be a copy that was bound past the scheduler:

@@ -452,14 +452,14 @@ static void advise_stuck(struct advice_list *advice, const struct who_claim *cla
                     "volume %.*s cannot be detached from node %.*s; driver %.*s tries again, and "
                     "what the storage says has to be mended there: %.*s",
                     SLICE_ARG(claim->volume), SLICE_ARG(node), SLICE_ARG(driver), SLICE_ARG(error));
-    if (!attachment->is_out_of_service && attachment->node_state == NODE_UNREACHABLE)
-        advise_taint(advice, node);
-    if (attachment->is_out_of_service)
+    if (attachment->is_out_of_service || attachment->node_state == NODE_UNREACHABLE)
         advice_list_add(advice,
                         "see whether the storage still attaches it to the machine of node %.*s, "
-                        "and stop or delete that machine at its provider; leave the node's taint "
-                        "until the volume is detached",
-                        SLICE_ARG(node));
+                        "and stop or delete that machine at its provider%s",
+                        SLICE_ARG(node),
+                        attachment->is_out_of_service
+                            ? "; leave the node's taint until the volume is detached"
+                            : "");
 }
 
 static void advise_attachment(struct advice_list *advice, const struct who_claim *claim,

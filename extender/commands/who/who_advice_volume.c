@@ -341,8 +341,15 @@ static void advise_provisioner(struct advice_list *advice, const struct who_clai
             advice_list_add(advice, "the claim has no volume yet: its events say why");
         else
             advice_list_add(advice,
-                            "is the provisioner %.*s running? The claim's events have what it says",
-                            SLICE_ARG(provisioner));
+                            "is the provisioner %.*s %srunning? The claim's events have what it "
+                            "says",
+                            SLICE_ARG(provisioner),
+                            inquiry_knows(claim->inquiry, KIND_CSI_DRIVER) &&
+                                    slice_has(provisioner, SLICE("csi")) &&
+                                    cluster_find_resource(&claim->inquiry->cluster, KIND_CSI_DRIVER,
+                                                          provisioner) == NULL
+                                ? "installed (it has no CSIDriver), and is it "
+                                : "");
         advice_list_row(advice, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
     }
 }

@@ -236,9 +236,10 @@ static void add_holder(struct block *block, const struct who_claim *claim,
     block_row(block, label);
     who_find_budgets(&budgets, &claim->inquiry->cluster, holder->pod);
     for (size_t i = 0; i < budgets.count; i++) {
-        buf_printf(&block->line, "PodDisruptionBudget %.*s allows %lld evictions",
+        buf_printf(&block->line, "PodDisruptionBudget %.*s allows %lld eviction%s",
                    SLICE_ARG(resource_name(budgets.items[i], name)),
-                   (long long)resource_number(budgets.items[i]));
+                   (long long)resource_number(budgets.items[i]),
+                   resource_number(budgets.items[i]) == 1 ? "" : "s");
         block_row(block, " ");
     }
     if (budgets.left_out != 0) {

@@ -258,9 +258,9 @@ static bool is_of_other_zone(const struct why_node *node, const struct pull_item
            !slice_is_among(zone, first->values.items, first->values.count);
 }
 
-/* Whether the node lacks the label, which is the driver's own, and the driver, which sets it when
- * it registers. */
-static bool lacks_label_of(const struct why_node *node, struct slice driver, struct slice key)
+/* Whether the node lacks the label, which is the driver's own, and which the driver sets when it
+ * registers. */
+static bool lacks_label_of(const struct why_node *node, struct slice key)
 {
     static const char *const of_kubernetes[] = {"kubernetes.io/",
                                                 "failure-domain.beta.kubernetes.io/"};
@@ -269,8 +269,16 @@ static bool lacks_label_of(const struct why_node *node, struct slice driver, str
     for (size_t i = 0; i < sizeof of_kubernetes / sizeof *of_kubernetes; i++)
         if (slice_has(key, slice_of(of_kubernetes[i])))
             return false;
-    return key.len != 0 && !labels_find(node->labels, key, &value) && node->placed->knows_drivers &&
-           placed_node_driver(node->placed, driver) == NULL;
+    return key.len != 0 && !labels_find(node->labels, key, &value) && node->placed->knows_drivers;
+}
+
+/* Whether the driver has registered there with that label, which is gone since. */
+static bool has_lost_label(const struct why_node *node, struct slice driver, struct slice key)
+{
+    const struct driver_limit *registered = placed_node_driver(node->placed, driver);
+
+    return registered != NULL &&
+           slice_is_among(key, registered->topology_keys.items, registered->topology_keys.count);
 }
 
 /* What a DaemonSet needs for a pod on the node: " (it has to tolerate nvidia.com/gpu)"; or nothing
@@ -316,10 +324,13 @@ void why_help_driver(struct why_pod *pod, struct slice driver, const bool *nodes
                  "DaemonSet run on %.*s%.*s? This lists the pods of the node",
                  SLICE_ARG(driver), SLICE_ARG(node), SLICE_ARG(wants));
     else
-        why_help(pod,
-                 "does a pod of the driver's DaemonSet run there%.*s? This lists the pods of the "
-                 "node",
-                 SLICE_ARG(wants));
+        why_help(
+            pod,
+            "does a pod of the driver's DaemonSet run there%.*s?%s This lists the pods of the node",
+            SLICE_ARG(wants),
+            wants.len != 0 ? ""
+                           : " If it does, the log of its node-driver-registrar says why it "
+                             "is not registered.");
     why_command(pod, ADVICE_SEE_DRIVERS, &(const struct advice_words){.name = node});
 }
 
@@ -338,14 +349,27 @@ static bool help_by_driver(struct why_pod *pod, struct slice driver, struct slic
 {
     bool is_asked = rejected != NULL && driver.len != 0 && pod->stage == WHY_SCHEDULING &&
                     !has_node(pod, rejected);
-    bool *lacking = is_asked ? why_flags(pod) : NULL;
+    bool *lacking = is_asked ? why_flags(pod) : NULL, *lost = is_asked ? why_flags(pod) : NULL;
 
-    for (size_t n = 0; lacking != NULL && n < pod->node_count; n++)
-        lacking[n] = rejected[n] && lacks_label_of(&pod->nodes[n], driver, key) &&
-                     !is_of_other_zone(&pod->nodes[n], terms);
-    if (lacking == NULL || why_count_nodes(pod, lacking, true) == 0)
+    for (size_t n = 0; lacking != NULL && lost != NULL && n < pod->node_count; n++) {
+        const struct why_node *node = &pod->nodes[n];
+        bool is_bare = rejected[n] && lacks_label_of(node, key) && !is_of_other_zone(node, terms);
+        lacking[n] = is_bare && placed_node_driver(node->placed, driver) == NULL;
+        lost[n] = is_bare && has_lost_label(node, driver, key);
+    }
+    if (lacking == NULL || lost == NULL)
         return false;
-    struct slice names = why_node_names(pod, lacking, true);
+    struct slice names = why_node_names(pod, lost, true);
+    if (names.len != 0) {
+        why_help(pod,
+                 "driver %.*s has set that label on %.*s, where it is registered, and the label "
+                 "is gone: restart the driver's pod there, and its kubelet sets it again",
+                 SLICE_ARG(driver), SLICE_ARG(names));
+        return true;
+    }
+    if (why_count_nodes(pod, lacking, true) == 0)
+        return false;
+    names = why_node_names(pod, lacking, true);
     why_help(pod, "driver %.*s sets that label, and is not registered on %.*s", SLICE_ARG(driver),
              SLICE_ARG(names));
     why_help_driver(pod, driver, lacking);
@@ -563,8 +587,14 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
                       SLICE_ARG(reference.name), CLAIM_ARG(claim), SLICE_ARG(where)) &&
         !help_by_driver(pod, volume_provisioner(&pod->inquiry->cluster, claim->who.claim, NULL),
                         first_label(&claim->who.class_details.topologies),
-                        &(const struct pull_items){.count = 0}, rejected))
-        add_where(pod, where, why_count_nodes(pod, rejected, false) != 0);
+                        &(const struct pull_items){.count = 0}, rejected)) {
+        bool is_anywhere = why_count_nodes(pod, rejected, false) != 0;
+        add_where(pod, where, is_anywhere);
+        if (!is_anywhere && where.len != 0)
+            why_help(pod,
+                     "add a node with %.*s, or create the class again with what your nodes have",
+                     SLICE_ARG(where));
+    }
 }
 
 /* ---- how many volumes a node can have ---- */

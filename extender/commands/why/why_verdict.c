@@ -137,13 +137,14 @@ static void help_by_preemption(struct why_pod *pod)
 {
     struct verdict verdict;
 
-    if (pod->stage != WHY_SCHEDULING)
+    if (pod->stage != WHY_SCHEDULING ||
+        slice_has(who_message(&pod->who), SLICE("No preemption victims found")))
         return;
     policy_prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     for (size_t i = 0; i < verdict.victim_count && i < WHY_NAMES_SHOWN_MAX; i++)
         why_help(pod,
                  "wait: the scheduler may evict pod %.*s/%.*s (priority %lld) for this one "
-                 "(priority %lld)",
+                 "(priority %lld); if it does not:",
                  POD_ARG(verdict.victims[i]), (long long)verdict.victims[i]->priority,
                  (long long)pod->object.priority);
 }
