@@ -75,7 +75,8 @@ struct source {
     bool wants_places; /* source_text_place finds more than the object's place in YAML */
 
     /* Documents that are not Kubernetes objects (no mapping, or one without kind) are skipped, as
-     * those of other kinds; else they are errors. For folders of a repository. */
+     * those of other kinds; else they are errors. A key that no reader wants may appear twice. For
+     * folders of a repository. */
     bool skips_foreign;
 
     /* Called a few times per MiB; may be NULL. */

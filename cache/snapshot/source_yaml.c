@@ -317,6 +317,7 @@ int source_read_yaml(struct reading *reading, struct error *err)
 
     yaml_json_init(&yaml.writer, INPUT_OBJECT_BYTES_MAX);
     yaml.writer.keeps_marks = reading->source->wants_places;
+    yaml.writer.allows_twice = reading->source->skips_foreign;
     do
         rc = read_document(&yaml, err);
     while (rc == 0 && input_slice(reading->input).len != 0);

@@ -447,7 +447,8 @@ static const char *put_end(struct yaml_json *writer, struct place *place)
         *place = level->merge_place;
     }
     buf_put(&writer->out, level->is_mapping ? SLICE("}") : SLICE("]"));
-    if (problem == NULL && !keys_are_unique(writer, level->keys_begin, place))
+    if (problem == NULL && !keys_are_unique(writer, level->keys_begin, place) &&
+        !writer->allows_twice)
         problem = "this key appears twice";
     writer->depth--;
     return problem != NULL || level->anchor == 0 ? problem

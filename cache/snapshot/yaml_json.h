@@ -66,9 +66,10 @@ struct yaml_json {
     struct buf out;
     unsigned depth;
     struct yaml_level levels[YAML_DEPTH_MAX];
-    struct buf keys;  /* struct yaml_key, of all open mappings */
-    bool keeps_marks; /* set by the caller */
-    struct buf marks; /* struct yaml_mark, of the scalars, in their order */
+    struct buf keys;   /* struct yaml_key, of all open mappings */
+    bool keeps_marks;  /* set by the caller */
+    bool allows_twice; /* set by the caller: a key may appear twice, as sigs.k8s.io/yaml takes it */
+    struct buf marks;  /* struct yaml_mark, of the scalars, in their order */
     struct buf anchored, merges;
     struct buf anchors; /* struct yaml_anchor, of the document */
     size_t copied;      /* bytes, in the file */

@@ -251,6 +251,18 @@ static void put_cluster_gaps(const struct audit_check *check)
                  "(CG301, CG302): add volumeattributesclasses");
 }
 
+void audit_note_unknown(struct audit_check *check, const char *field, const struct record *record)
+{
+    struct audit_report *report = check->report;
+
+    if (check->unknown_fields++ >= CLAIMS_NAMED_MAX)
+        return;
+    struct slice name = audit_name(report, record->ns, record->name);
+    audit_list(report, &check->field_names,
+               arena_printf(&report->arena, "%s of %s %.*s", field,
+                            kind_text((enum kind)record->kind), SLICE_ARG(name)));
+}
+
 /* What manifests alone do not show. */
 static const uint64_t rules_of_clusters =
     GAP_RULE(RULE_SHARED_POD_CLAIM) | GAP_RULE(RULE_NODE_CLAIM_NODES) |
@@ -280,6 +292,19 @@ static void put_gaps(const struct audit_check *check)
                  "access modes are not known: add persistentvolumeclaims",
                  check->unknown_claims, SLICE_ARG(check->unknown_names),
                  check->unknown_claims > CLAIMS_NAMED_MAX ? ", ..." : "");
+    if (check->made_claims != 0)
+        gaps_add(gaps, 0,
+                 "templates name claims that StatefulSets of the input make (%zu: %.*s%s), and "
+                 "these were not checked",
+                 check->made_claims, SLICE_ARG(check->made_names),
+                 check->made_claims > CLAIMS_NAMED_MAX ? ", ..." : "");
+    if (check->unknown_fields != 0)
+        gaps_add(
+            gaps, 0,
+            "what these fields say is not known (%zu: %.*s%s): if they are variables, audit what "
+            "is applied",
+            check->unknown_fields, SLICE_ARG(check->field_names),
+            check->unknown_fields > CLAIMS_NAMED_MAX ? ", ..." : "");
     if (check->inventory->too_many_volumes != 0)
         gaps_add(gaps, 0,
                  "pods and templates with over %d volumes: %zu; their claims were not "
@@ -298,7 +323,8 @@ void audit_check(struct inventory *inventory, const struct audit_options *option
     struct audit_check check = {.inventory = inventory,
                                 .cluster = inventory->cluster,
                                 .options = options,
-                                .report = report};
+                                .report = report,
+                                .missing = {.table = {.pool = &inventory->pool}}};
 
     audit_report_ignores(report, inventory);
     audit_check_claims(&check);
@@ -306,5 +332,6 @@ void audit_check(struct inventory *inventory, const struct audit_options *option
     audit_check_drivers(&check);
     audit_check_pods(&check);
     put_gaps(&check);
+    names_dispose(&check.missing);
     findings_sort(&report->findings);
 }

@@ -29,9 +29,14 @@ struct audit_check {
     const struct cluster *cluster;
     const struct audit_options *options;
     struct audit_report *report;
-    size_t unknown_claims;      /* names of claims that the input lacks */
+    struct names missing;       /* NS/NAME of claims that the input lacks */
+    size_t unknown_claims;      /* how many */
     struct slice unknown_names; /* some of them, for people */
-    size_t differing;           /* objects of one name that differ, where none is nearest */
+    size_t made_claims;         /* of those: that StatefulSets of the input make */
+    struct slice made_names;
+    size_t unknown_fields; /* whose values are variables, or new */
+    struct slice field_names;
+    size_t differing; /* objects of one name that differ, where none is nearest */
     struct slice differing_names;
     size_t unknown_volumes;    /* uses of claims whose volumes the input lacks */
     size_t unknown_attachment; /* findings that depend on whether a volume is attached */
@@ -40,6 +45,9 @@ struct audit_check {
     bool has_deleting;         /* a class may be in use by a volume that the input lacks */
     bool has_driver;           /* a driver was to be found on nodes */
 };
+
+/* What a field of the object says is not known: "accessModes". */
+void audit_note_unknown(struct audit_check *check, const char *field, const struct record *record);
 
 void audit_check_claims(struct audit_check *check);
 void audit_check_workloads(struct audit_check *check);

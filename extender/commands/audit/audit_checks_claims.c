@@ -267,6 +267,8 @@ void audit_check_claims(struct audit_check *check)
         const struct claim_record *claim = (const struct claim_record *)at;
         if (claim->stored == NULL)
             continue;
+        if ((claim->modes & ACCESS_OTHER) != 0)
+            audit_note_unknown(check, "accessModes", at);
         check_holders(check, claim);
         check_class(check, claim);
     }

@@ -152,6 +152,16 @@ static bool is_same(const struct record *a, const struct record *b)
     return a->kind == b->kind && slice_equal(a->ns, b->ns) && slice_equal(a->name, b->name);
 }
 
+/* Whether the claim's name is a variable, and the other workload is of another file, where it may
+ * have another value. */
+static bool is_other_text(const struct template_claim *of, const struct workload *other)
+{
+    const char *path = of->workload->pod.record.spot.path, *others = other->pod.record.spot.path;
+
+    return audit_is_variable(of->name) &&
+           (path == NULL || others == NULL || strcmp(path, others) != 0);
+}
+
 /* Reports that another workload names the claim; the first one is kept in it. */
 static void check_others(struct audit_check *check, const struct template_claim *of)
 {
@@ -164,7 +174,7 @@ static void check_others(struct audit_check *check, const struct template_claim 
         of->claim->first_template = workload;
         return;
     }
-    if (is_same(&first->pod.record, &workload->pod.record))
+    if (is_same(&first->pod.record, &workload->pod.record) || is_other_text(of, first))
         return;
     bool ends = is_job(first) && is_job(workload);
     struct audit_place place = of->place;
@@ -183,13 +193,18 @@ static void check_others(struct audit_check *check, const struct template_claim 
 static void check_nodes(struct audit_check *check, const struct template_claim *of)
 {
     if (!has_many(check, of) || is_pinned(&of->workload->pod.spec) ||
-        !audit_is_for_one_node(check, of->claim) ||
-        audit_attachment(check, of->claim) != ATTACHMENT_YES)
+        !audit_is_for_one_node(check, of->claim))
         return;
-    audit_report_add(
-        check->report, RULE_NODE_CLAIM_NODES, LEVEL_WARNING, of->place,
-        "its pods may be on several nodes, and only one node gets claim %.*s (ReadWriteOnce)",
-        SLICE_ARG(of->name));
+    enum attachment attachment = audit_attachment(check, of->claim);
+    if (attachment == ATTACHMENT_NO)
+        return;
+    bool is_added = audit_report_add(
+        check->report, RULE_NODE_CLAIM_NODES,
+        attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE, of->place,
+        "its pods may be on several nodes, and only one node gets claim %.*s (ReadWriteOnce)%s",
+        SLICE_ARG(of->name),
+        attachment == ATTACHMENT_YES ? "" : ", if its volume is attached to one node");
+    check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 
 static void check_claim(struct audit_check *check, const struct template_claim *of)
@@ -205,17 +220,44 @@ static void check_claim(struct audit_check *check, const struct template_claim *
     check_overlap(check, of);
 }
 
+/* Whether the claim is TEMPLATE-SET-ORDINAL of that StatefulSet. */
+static bool makes(const struct workload *set, struct slice claim)
+{
+    struct slice name = set->pod.record.name;
+
+    while (claim.len != 0 && claim.ptr[claim.len - 1] != '-')
+        claim.len--;
+    if (claim.len < name.len + 2)
+        return false;
+    claim.len--;
+    size_t template_len = claim.len - name.len;
+    return slice_ends_with(claim, name) && template_len > 1 && claim.ptr[template_len - 1] == '-' &&
+           words_have(set->claim_templates, (struct slice){claim.ptr, template_len - 1});
+}
+
+static bool is_made(const struct inventory *inventory, struct slice ns, struct slice claim)
+{
+    for (const struct record *at = inventory->first[KIND_STATEFUL_SET]; at != NULL; at = at->next)
+        if (slice_equal(at->ns, ns) && makes((const struct workload *)at, claim))
+            return true;
+    return false;
+}
+
 /* A claim that the input lacks, if the volume is one. */
 static void note_unknown(struct audit_check *check, const struct record *record,
                          const struct volume_use *use)
 {
     struct audit_report *report = check->report;
+    struct slice name = audit_name(report, record->ns, use->name);
 
-    if (use->is_inline || use->name.len == 0 ||
-        inventory_find(check->inventory, KIND_CLAIM, record->ns, use->name) != NULL ||
-        check->unknown_claims++ >= CLAIMS_NAMED_MAX)
+    if (use->is_inline || use->name.len == 0 || names_find(&check->missing, name) != NULL ||
+        inventory_find(check->inventory, KIND_CLAIM, record->ns, use->name) != NULL)
         return;
-    audit_list(report, &check->unknown_names, audit_name(report, record->ns, use->name));
+    (void)names_take(&check->missing, name, &report->has_failed);
+    bool is_of_set = is_made(check->inventory, record->ns, use->name);
+    size_t *count = is_of_set ? &check->made_claims : &check->unknown_claims;
+    if ((*count)++ < CLAIMS_NAMED_MAX)
+        audit_list(report, is_of_set ? &check->made_names : &check->unknown_names, name);
 }
 
 static void check_template(struct audit_check *check, const struct workload *workload)
@@ -238,6 +280,8 @@ static void check_template(struct audit_check *check, const struct workload *wor
             continue;
         }
         of.one_pod = audit_one_pod_reason(check, spec, of.claim, &of.level);
+        if (audit_is_variable(workload->rollout.strategy))
+            audit_note_unknown(check, "strategy", record);
         check_claim(check, &of);
     }
     audit_check_placement(check, &workload->pod, true);

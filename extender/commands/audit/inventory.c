@@ -4,6 +4,12 @@
 
 enum { SCRATCH_BYTES_MAX = 64 << 20 };
 
+bool audit_is_variable(struct slice text)
+{
+    return slice_has(text, SLICE("{{")) || slice_has(text, SLICE("${")) ||
+           slice_has(text, SLICE("ENC["));
+}
+
 void inventory_init(struct inventory *inventory, struct cluster *cluster)
 {
     *inventory = (struct inventory){.cluster = cluster};

@@ -90,6 +90,7 @@ struct workload {
                                             maxReplicas; of a Job: the pods at the same time */
     int64_t least;                       /* of an autoscaler: minReplicas; of its target: that */
     uint32_t target_line, target_column; /* of an autoscaler's target */
+    struct slice claim_templates;        /* of a StatefulSet: their names, joined by ',' */
     bool is_suspended;                   /* a CronJob */
     bool is_finite;                      /* a Job, or those of a CronJob: completions is given */
     bool forbids_overlap;                /* a CronJob's concurrencyPolicy is not Allow */
@@ -149,6 +150,10 @@ struct inventory {
     bool uses_marks;                  /* a pod has the mark */
     bool binds_are_admitted;          /* claimguard's webhook checks Bindings */
 };
+
+/* Whether the text has a variable or is encrypted, so that what it says is not known:
+ * "{{ .Values.type }}", "${TYPE:-Recreate}", "ENC[...]". */
+bool audit_is_variable(struct slice text);
 
 void inventory_init(struct inventory *inventory, struct cluster *cluster);
 void inventory_dispose(struct inventory *inventory);

@@ -45,11 +45,11 @@ static void put_place(const struct taking *taking, struct slice text, uint32_t *
 
 /* The texts of a workload's record. That of a pod has the first POD_TEXTS of them, and any other
  * record the first RECORD_TEXTS. */
-enum { RECORD_TEXTS = 2, POD_TEXTS = 4, WORKLOAD_TEXTS = 5 };
+enum { RECORD_TEXTS = 2, POD_TEXTS = 4, WORKLOAD_TEXTS = 6 };
 static const size_t text_offsets[WORKLOAD_TEXTS] = {
     offsetof(struct workload, pod.record.ns),    offsetof(struct workload, pod.record.name),
     offsetof(struct workload, pod.spec.node),    offsetof(struct workload, pod.owner),
-    offsetof(struct workload, rollout.strategy),
+    offsetof(struct workload, rollout.strategy), offsetof(struct workload, claim_templates),
 };
 
 /* Keeps what was read as a record of `size` bytes, with so many texts. NULL: no memory. */
@@ -194,10 +194,24 @@ static void take_pod(struct taking *taking)
         replace_pod(taking, pod);
 }
 
+/* The names of a StatefulSet's claim templates, joined by ','. */
+static struct slice name_templates(struct taking *taking)
+{
+    const struct claim_template *templates = taking->reading.claim_templates.items;
+    struct slice names = SLICE("");
+
+    for (size_t i = 0; i < taking->reading.claim_templates.count; i++)
+        names = arena_printf(&taking->inventory->scratch, "%.*s%s%.*s", SLICE_ARG(names),
+                             i == 0 ? "" : ",", SLICE_ARG(templates[i].name));
+    taking->has_failed |= names.ptr == NULL;
+    return names.ptr == NULL ? SLICE("") : names;
+}
+
 static void take_workload(struct taking *taking)
 {
     struct workload *workload = &taking->reading.workload;
 
+    workload->claim_templates = name_templates(taking);
     put_spec(taking, count_uses(&taking->reading));
     if (taking->kind == KIND_AUTOSCALER)
         put_place(taking, workload->pod.owner, &workload->target_line, &workload->target_column);

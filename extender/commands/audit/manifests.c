@@ -60,6 +60,14 @@ static int compare_kinds(const void *a, const void *b)
                                       api_group_of(slice_of(y->api_version)));
 }
 
+/* The most frequent ones first. */
+static int compare_counts(const void *a, const void *b)
+{
+    const struct other_kind *x = a, *y = b;
+
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : compare_kinds(a, b);
+}
+
 static void count_other(struct manifests *manifests, const struct type *type)
 {
     struct other_kind *others = manifests->others;
@@ -163,7 +171,8 @@ static void judge_file(struct manifests *manifests)
     manifests->broken.file = manifests->files;
     manifests->broken.is_template = is_template;
     manifests->broken.is_manifest = is_made || manifests->root == NULL || has_word(path, "kind:") ||
-                                    has_word(path, "\"kind\"") || has_word(path, "apiVersion");
+                                    has_word(path, "\"kind\"") || has_word(path, "apiVersion") ||
+                                    (is_template && has_word(path, "include \""));
 }
 
 /* A part of a file cannot be read. */
@@ -281,6 +290,22 @@ static bool is_link_to_folder(const char *path, const struct stat *status)
     return S_ISLNK(status->st_mode) && stat(path, &target) == 0 && S_ISDIR(target.st_mode);
 }
 
+/* A link to a file that is read at its own place in the folders. What begins with a dot is not. */
+static bool is_link_within(const struct manifests *manifests, const char *path,
+                           const struct stat *status)
+{
+    char *target = S_ISLNK(status->st_mode) ? realpath(path, NULL) : NULL;
+    char *root = target == NULL ? NULL : realpath(manifests->root, NULL);
+    size_t bytes = root == NULL ? 0 : strlen(root);
+    bool is_within = root != NULL && strncmp(target, root, bytes) == 0 && target[bytes] == '/' &&
+                     strstr(target + bytes, "/.") == NULL && source_has_name(target) &&
+                     !settings_exclude(manifests->settings, manifests->prefix, target + bytes + 1);
+
+    free(root);
+    free(target);
+    return is_within;
+}
+
 /* Reads a file of the folder, or adds the folder in it to those that are to be read, at *at. */
 static int read_entry(struct manifests *manifests, const struct manifest_folder *folder,
                       const char *name, struct manifest_folder ***at, struct error *err)
@@ -303,7 +328,8 @@ static int read_entry(struct manifests *manifests, const struct manifest_folder 
     } else if (is_folder) {
         rc = add_path(manifests, *at, path, folder->is_rendered, err);
         *at = rc == 0 ? &(**at)->next : *at;
-    } else if (is_manifest(path, name) && !renderer_is_file(name)) {
+    } else if (is_manifest(path, name) && !renderer_is_file(name) &&
+               !is_link_within(manifests, path, &status)) {
         rc =
             folder->is_rendered ? set_aside(manifests, path, err) : read_file(manifests, path, err);
     }
@@ -569,9 +595,12 @@ static struct slice name_others(struct manifests *manifests)
 {
     struct audit_report *report = manifests->report;
     struct slice text = SLICE("");
+    size_t shown =
+        manifests->other_kinds > OTHER_KINDS_SHOWN ? OTHER_KINDS_SHOWN : manifests->other_kinds;
 
-    qsort(manifests->others, manifests->other_kinds, sizeof *manifests->others, compare_kinds);
-    for (size_t i = 0; i < manifests->other_kinds; i++) {
+    qsort(manifests->others, manifests->other_kinds, sizeof *manifests->others, compare_counts);
+    qsort(manifests->others, shown, sizeof *manifests->others, compare_kinds);
+    for (size_t i = 0; i < shown; i++) {
         struct other_kind *other = &manifests->others[i];
         struct slice group = api_group_of(slice_of(other->type.api_version));
         make_printable(other->type.kind);
@@ -580,6 +609,9 @@ static struct slice name_others(struct manifests *manifests)
                    arena_printf(&report->arena, "%s%s%.*s (%zu)", other->type.kind,
                                 group.len == 0 ? "" : ".", SLICE_ARG(group), other->count));
     }
+    if (shown != manifests->other_kinds)
+        audit_list(report, &text,
+                   arena_printf(&report->arena, "and %zu more", manifests->other_kinds - shown));
     return text;
 }
 
@@ -593,10 +625,11 @@ void manifests_end(struct manifests *manifests)
         gaps_add(gaps, 0, "templates were not read: %zu; the first one: %s",
                  manifests->templates.count, manifests->templates.first.message);
     if (manifests->parts != 0)
-        gaps_add(gaps, 0,
-                 "Components and library charts that nothing in the input uses were not read: %zu; "
-                 "the first one: %s",
-                 manifests->parts, manifests->first_part);
+        gaps_add(
+            gaps, 0,
+            "Components and library charts that no kustomization and no chart of the input uses "
+            "were not read: %zu; the first one: %s",
+            manifests->parts, manifests->first_part);
     if (manifests->report->findings.objects == 0)
         gaps_add(gaps, UINT64_MAX, "there is no object that a rule reads");
     if (manifests->excluded != 0)

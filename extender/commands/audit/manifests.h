@@ -23,7 +23,7 @@
 #include "extender/commands/audit/settings.h"
 #include "extender/commands/inquiry/load.h"
 
-enum { OTHER_KINDS_MAX = 64 };
+enum { OTHER_KINDS_MAX = 64, OTHER_KINDS_SHOWN = 12 };
 
 /* What was not read: how much, and why the first of it. */
 struct unread {
