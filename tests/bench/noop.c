@@ -68,8 +68,8 @@ static enum MHD_Result read_body(struct connection *connection, const char *data
     return MHD_YES;
 }
 
-static enum MHD_Result send(struct MHD_Connection *mhd, const char *from, size_t bytes,
-                            enum MHD_ResponseMemoryMode mode)
+static enum MHD_Result answer_with(struct MHD_Connection *mhd, const char *from, size_t bytes,
+                                   enum MHD_ResponseMemoryMode mode)
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(bytes, (void *)(uintptr_t)from, mode);
@@ -93,7 +93,7 @@ static enum MHD_Result allow(struct MHD_Connection *mhd, const struct connection
                          "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\","
                          "\"response\":{\"uid\":\"%.36s\",\"allowed\":true}}",
                          uid + sizeof key - 1);
-    return send(mhd, review, (size_t)bytes, MHD_RESPMEM_MUST_COPY);
+    return answer_with(mhd, review, (size_t)bytes, MHD_RESPMEM_MUST_COPY);
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *mhd, const struct connection *connection,
@@ -112,8 +112,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *mhd, const struct conn
         bytes = connection->len - (size_t)(from - connection->body);
         *from = '{';
     }
-    return send(mhd, from, bytes < ANSWER_BYTES_MAX ? bytes : ANSWER_BYTES_MAX,
-                MHD_RESPMEM_PERSISTENT);
+    return answer_with(mhd, from, bytes < ANSWER_BYTES_MAX ? bytes : ANSWER_BYTES_MAX,
+                       MHD_RESPMEM_PERSISTENT);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's parameters */
