@@ -71,12 +71,13 @@ helm_takes_over_from_kustomize_installs_upgrades_and_leaves_nothing() {
     await 30 "claimguard is ready again" is_ready claimguard
 }
 
-# As its Deployment runs it, with the token of its service account; its port is another one.
+# chart_scheduler_start SED-EXPRESSION: as its Deployment runs it, with the token of its service account; its port is another one, and the extender
+# is another one's.
 chart_scheduler_start() {
     k -n claimguard create token claimguard-scheduler >"$plane/chart-scheduler.token"
     claimguard_kubeconfig "https://127.0.0.1:$(($(cat "$plane/port") + 2))" "$plane/chart-scheduler.token" >"$plane/chart-scheduler.kubeconfig"
     k -n claimguard get configmap claimguard-scheduler -o json | jq -r '.data["scheduler.yaml"]' >"$plane/chart-scheduler.yaml"
-    sed -i "s#urlPrefix: .*#urlPrefix: $(url_of claimguard address)#; /enableHTTPS/d; /tlsConfig/,/keyFile/d" "$plane/chart-scheduler.yaml"
+    sed -i "$1" "$plane/chart-scheduler.yaml"
     echo "clientConnection: {kubeconfig: $plane/chart-scheduler.kubeconfig}" >>"$plane/chart-scheduler.yaml"
     plane_run "$plane" chart-scheduler "$tools/kube-scheduler" --config "$plane/chart-scheduler.yaml" --bind-address 127.0.0.1 \
         --authentication-skip-lookup --secure-port $(($(cat "$plane/port") + 9)) --authentication-kubeconfig "$plane/chart-scheduler.kubeconfig" \
@@ -98,7 +99,7 @@ the_chart_s_second_scheduler_binds_pods_with_the_rights_that_it_has() {
         jq '{apiVersion: "v1", kind: "Pod", metadata: {name: "try", namespace: "claimguard"}, spec: .spec.template.spec}' |
         k create --dry-run=server -f - >/dev/null # Pod Security takes it
     line=$(($(wc -l <"$plane/audit.log") + 1))
-    chart_scheduler_start
+    chart_scheduler_start "s#urlPrefix: .*#urlPrefix: $(url_of claimguard address)#; /enableHTTPS/d; /tlsConfig/,/keyFile/d"
     claim data
     pod first data
     scheduled first

@@ -208,7 +208,8 @@ group_api_server() {
         an_older_api_server_is_followed_in_pages_and_without_what_it_lacks \
         a_compaction_makes_the_watches_expire_and_nothing_is_lost \
         a_rotated_token_is_used_and_a_revoked_one_recovered_from \
-        nobody_is_evicted_for_a_gang_that_does_not_fit
+        nobody_is_evicted_for_a_gang_that_does_not_fit \
+        the_tutorial_prints_what_its_page_says
 }
 
 group_late() {

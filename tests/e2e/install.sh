@@ -1,12 +1,16 @@
 # shellcheck shell=bash
 # The default install, by README.md's own lines, on a real API server; the profile observe; and a cluster that starts from nothing. To be sourced.
 
-# installed [COMPONENT]...: README.md's lines, but those of the image. claimguard runs as the Deployment's pods would, with the ConfigMap and the
-# service account that are in the cluster. No Service is there, so the webhooks call its port here. That replicas have agreed on the lock, which
-# takes 90 seconds, is written down.
+# installed [COMPONENT]...: README.md's lines, but those of the image.
 installed() {
     local line
     line=$(grep -xF '    kubectl apply -k manifests' "$root/README.md") || fail "README.md has another line"
+    nothing_is_installed
+    built "$@"
+    paste_in "cd '$plane' && $line"
+    deployment_is_played "$@"
+}
+nothing_is_installed() {
     stop_schedulers
     plane_kill "$plane" claimguard KILL
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client --ignore-not-found >/dev/null
@@ -14,8 +18,10 @@ installed() {
     k -n claimguard delete deployments --all >/dev/null # another one's pods would stay beside: no kubelet makes the new ones ready
     k -n claimguard delete pods --all --grace-period=0 --force >/dev/null 2>&1
     await 30 "the former pods are gone" pods_are claimguard 0
-    built "$@"
-    paste_in "cd '$plane' && $line"
+}
+# claimguard runs as the Deployment's pods would, with the ConfigMap and the service account that are in the cluster. No Service is there, so the
+# webhooks call its port here. That replicas have agreed on the lock, which takes 90 seconds, is written down.
+deployment_is_played() { # [COMPONENT]...
     k -n claimguard patch configmap claimguard-agreement --type merge -p '{"data": {"claimLock.Local": null, "claimLock.Annotation": "in force"}}' >/dev/null
     k -n claimguard get configmap claimguard -o json | config_files "$plane/installed"
     sed -i "s#\":8443\"#127.0.0.1:$(admission_port)#" "$plane/installed/claimguard.yaml"
