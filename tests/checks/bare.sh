@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # A bare Debian, which debootstrap makes, for a check that runs in one. To be sourced.
 
-work='' suite='' # the folder, and which system in it
+work='' suite='' architecture='' # the folder, which system in it, and of which architecture: this machine's
 
 # bare_can WHAT: root is needed. Otherwise it says that this is skipped, with exit status 77, or fails, if CLAIMGUARD_PACKAGE=required.
 bare_can() {
@@ -21,7 +21,7 @@ bare_begin() {
 }
 
 # bare_make [PACKAGE,...]: $suite, in $work.
-bare_make() { quietly debootstrap --variant=minbase ${1:+"--include=$1"} "$suite" "$work/$suite"; }
+bare_make() { quietly debootstrap --variant=minbase ${architecture:+"--arch=$architecture"} ${1:+"--include=$1"} "$suite" "$work/$suite"; }
 
 # inside COMMAND...: in the bare system.
 inside() { chroot "$work/$suite" env DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
