@@ -76,8 +76,8 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "ReadWriteOnce claim. This is an error if the volume is attached to one node, and\n"
          "pods that are not being deleted are on two nodes; otherwise a note. For a template,\n"
          "this is a warning: the workload has more than one pod, nothing keeps them on one\n"
-         "node (as for CG103), and the volume is attached to one node; a note if that is not\n"
-         "known.",
+         "node (as for CG103), and the volume is attached to one node; or a note, if it is\n"
+         "not known whether it is attached.",
          "Only one node has the volume. Pods on others wait in ContainerCreating with\n"
          "FailedAttachVolume (Multi-Attach error; 1.37: Waiting for detach), in an Event that\n"
          "is gone after an hour. Where volumes are not attached (NFS), all pods run, and may\n"
