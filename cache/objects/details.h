@@ -158,10 +158,11 @@ struct workload_details {
     bool is_suspended;                 /* of a Job */
 };
 
-/* The status of a PodDisruptionBudget: how many of its pods are ready, how many have to be, and how
- * many there are. */
+/* Of a PodDisruptionBudget: how many of its pods are ready, how many have to be, and how many there
+ * are. */
 struct budget_details {
     int64_t healthy, needed, expected;
+    struct slice of_unhealthy; /* unhealthyPodEvictionPolicy */
 };
 
 /* Of a HorizontalPodAutoscaler. */

@@ -141,6 +141,8 @@ static const struct pull_field budget_fields[] = {
 };
 
 static const struct pull_field budget_details_fields[] = {
+    PULL_IN("spec",
+            PULL_FIELD("unhealthyPodEvictionPolicy", PULL_NAME, budget_details, of_unhealthy)),
     PULL_IN("status", PULL_FIELD("currentHealthy", PULL_INTEGER, budget_details, healthy),
             PULL_FIELD("desiredHealthy", PULL_INTEGER, budget_details, needed),
             PULL_FIELD("expectedPods", PULL_INTEGER, budget_details, expected)),

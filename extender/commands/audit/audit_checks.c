@@ -255,12 +255,16 @@ void audit_note_unknown(struct audit_check *check, const char *field, const stru
 {
     struct audit_report *report = check->report;
 
-    if (check->unknown_fields++ >= CLAIMS_NAMED_MAX)
-        return;
     struct slice name = audit_name(report, record->ns, record->name);
-    audit_list(report, &check->field_names,
-               arena_printf(&report->arena, "%s of %s %.*s", field,
-                            kind_text((enum kind)record->kind), SLICE_ARG(name)));
+    struct slice text = arena_printf(&report->arena, "%s of %s %.*s", field,
+                                     kind_text((enum kind)record->kind), SLICE_ARG(name));
+
+    report->has_failed |= text.ptr == NULL;
+    if (text.ptr == NULL || names_find(&check->missing, text) != NULL)
+        return;
+    (void)names_take(&check->missing, text, &report->has_failed);
+    if (check->unknown_fields++ < CLAIMS_NAMED_MAX)
+        audit_list(report, &check->field_names, text);
 }
 
 /* What manifests alone do not show. */
@@ -287,11 +291,12 @@ static void put_gaps(const struct audit_check *check)
                  check->differing, SLICE_ARG(check->differing_names),
                  check->differing > CLAIMS_NAMED_MAX ? ", ..." : "");
     if (check->unknown_claims != 0)
-        gaps_add(gaps, 0,
-                 "the input lacks claims that templates name (%zu: %.*s%s), so their "
-                 "access modes are not known: add persistentvolumeclaims",
-                 check->unknown_claims, SLICE_ARG(check->unknown_names),
-                 check->unknown_claims > CLAIMS_NAMED_MAX ? ", ..." : "");
+        gaps_add(
+            gaps, 0,
+            "the input lacks the access modes of claims that templates name (%zu: %.*s%s): add "
+            "persistentvolumeclaims",
+            check->unknown_claims, SLICE_ARG(check->unknown_names),
+            check->unknown_claims > CLAIMS_NAMED_MAX ? ", ..." : "");
     if (check->made_claims != 0)
         gaps_add(gaps, 0,
                  "templates name claims that StatefulSets of the input make (%zu: %.*s%s), and "

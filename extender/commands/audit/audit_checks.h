@@ -29,7 +29,7 @@ struct audit_check {
     const struct cluster *cluster;
     const struct audit_options *options;
     struct audit_report *report;
-    struct names missing;       /* NS/NAME of claims that the input lacks */
+    struct names missing;       /* what is counted below, each once */
     size_t unknown_claims;      /* how many */
     struct slice unknown_names; /* some of them, for people */
     size_t made_claims;         /* of those: that StatefulSets of the input make */

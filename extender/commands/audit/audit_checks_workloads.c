@@ -162,6 +162,24 @@ static bool is_other_text(const struct template_claim *of, const struct workload
            (path == NULL || others == NULL || strcmp(path, others) != 0);
 }
 
+/* Pods of both, which one node at a time has room for. */
+static void check_shared(struct audit_check *check, const struct template_claim *of,
+                         const struct workload *first, struct audit_place place)
+{
+    enum attachment attachment = audit_attachment(check, of->claim);
+
+    if (attachment == ATTACHMENT_NO || !audit_is_for_one_node(check, of->claim) ||
+        is_pinned(&first->pod.spec) || is_pinned(&of->workload->pod.spec))
+        return;
+    bool is_added = audit_report_add(
+        check->report, RULE_NODE_CLAIM_NODES, LEVEL_NOTE, place,
+        "%s %.*s also names claim %.*s (ReadWriteOnce): pods of both have to be on one node%s",
+        kind_text((enum kind)first->pod.record.kind), SLICE_ARG(first->pod.record.name),
+        SLICE_ARG(of->name),
+        attachment == ATTACHMENT_YES ? "" : ", if its volume is attached to one node");
+    check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
+}
+
 /* Reports that another workload names the claim; the first one is kept in it. */
 static void check_others(struct audit_check *check, const struct template_claim *of)
 {
@@ -174,8 +192,12 @@ static void check_others(struct audit_check *check, const struct template_claim 
         of->claim->first_template = workload;
         return;
     }
-    if (is_same(&first->pod.record, &workload->pod.record) || is_other_text(of, first))
+    if (is_same(&first->pod.record, &workload->pod.record))
         return;
+    if (is_other_text(of, first)) {
+        audit_note_unknown(check, "name", &of->claim->record);
+        return;
+    }
     bool ends = is_job(first) && is_job(workload);
     struct audit_place place = of->place;
     const char *kind = kind_text((enum kind)first->pod.record.kind);
@@ -183,6 +205,10 @@ static void check_others(struct audit_check *check, const struct template_claim 
     place.subject = arena_printf(&check->report->arena, "%.*s, %s %.*s", SLICE_ARG(of->name), kind,
                                  SLICE_ARG(name));
     check->report->has_failed |= place.subject.ptr == NULL;
+    if (of->one_pod == NULL) {
+        check_shared(check, of, first, place);
+        return;
+    }
     audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, ends ? LEVEL_WARNING : of->level,
                      place, "%s %.*s also names claim %.*s (%s), and only one pod gets it%s", kind,
                      SLICE_ARG(name), SLICE_ARG(of->name), of->one_pod,
@@ -210,11 +236,11 @@ static void check_nodes(struct audit_check *check, const struct template_claim *
 static void check_claim(struct audit_check *check, const struct template_claim *of)
 {
     check_rollout(check, of);
+    check_others(check, of);
     if (of->one_pod == NULL) {
         check_nodes(check, of);
         return;
     }
-    check_others(check, of);
     check_daemon_rollout(check, of);
     check_count(check, of);
     check_overlap(check, of);
@@ -280,14 +306,34 @@ static void check_template(struct audit_check *check, const struct workload *wor
             continue;
         }
         of.one_pod = audit_one_pod_reason(check, spec, of.claim, &of.level);
-        if (audit_is_variable(workload->rollout.strategy))
-            audit_note_unknown(check, "strategy", record);
+        if (workload->unknown_field != NULL)
+            audit_note_unknown(check, workload->unknown_field, record);
         check_claim(check, &of);
     }
     audit_check_placement(check, &workload->pod, true);
 }
 
 /* ---- autoscalers ---- */
+
+/* Of a claim whose volume one node has; a target that has several pods is reported itself. */
+static void check_scaled(struct audit_check *check, const struct workload *target,
+                         struct claim_record *claim, struct audit_place place)
+{
+    enum attachment attachment = audit_attachment(check, claim);
+
+    if (attachment == ATTACHMENT_NO || !audit_is_for_one_node(check, claim) ||
+        is_pinned(&target->pod.spec))
+        return;
+    bool is_added = audit_report_add(
+        check->report, RULE_NODE_CLAIM_NODES,
+        attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE, place,
+        "pods of %s %.*s may be on several nodes, and only one node gets claim %.*s "
+        "(ReadWriteOnce)%s",
+        kind_text((enum kind)target->pod.record.kind), SLICE_ARG(target->pod.record.name),
+        SLICE_ARG(claim->record.name),
+        attachment == ATTACHMENT_YES ? "" : ", if its volume is attached to one node");
+    check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
+}
 
 static void check_autoscaler(struct audit_check *check, const struct workload *autoscaler)
 {
@@ -300,14 +346,16 @@ static void check_autoscaler(struct audit_check *check, const struct workload *a
         return;
     for (uint32_t i = 0; i < target->pod.spec.use_count; i++) {
         const struct volume_use *use = &target->pod.spec.uses[i];
-        const struct claim_record *claim = audit_claim_of(check, &target->pod.record, use);
+        struct claim_record *claim = audit_claim_of(check, &target->pod.record, use);
         enum level level = LEVEL_ERROR;
         const char *reason =
             claim == NULL ? NULL : audit_one_pod_reason(check, &target->pod.spec, claim, &level);
+        const struct audit_place place = audit_place(
+            &autoscaler->pod.record, autoscaler->target_line, autoscaler->target_column, use->name);
+        if (reason == NULL && claim != NULL && target->rollout.replicas < 2)
+            check_scaled(check, target, claim, place);
         if (reason != NULL)
-            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, level,
-                             audit_place(&autoscaler->pod.record, autoscaler->target_line,
-                                         autoscaler->target_column, use->name),
+            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, level, place,
                              "maxReplicas is %lld, and only one of the pods of %s %.*s gets claim "
                              "%.*s (%s)",
                              (long long)autoscaler->rollout.replicas,

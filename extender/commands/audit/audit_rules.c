@@ -77,7 +77,7 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "pods that are not being deleted are on two nodes; otherwise a note. For a template,\n"
          "this is a warning: the workload has more than one pod, nothing keeps them on one\n"
          "node (as for CG103), and the volume is attached to one node; or a note, if it is\n"
-         "not known whether it is attached.",
+         "not known whether it is attached. Two workloads that name it are a note.",
          "Only one node has the volume. Pods on others wait in ContainerCreating with\n"
          "FailedAttachVolume (Multi-Attach error; 1.37: Waiting for detach), in an Event that\n"
          "is gone after an hour. Where volumes are not attached (NFS), all pods run, and may\n"

@@ -91,6 +91,7 @@ struct workload {
     int64_t least;                       /* of an autoscaler: minReplicas; of its target: that */
     uint32_t target_line, target_column; /* of an autoscaler's target */
     struct slice claim_templates;        /* of a StatefulSet: their names, joined by ',' */
+    const char *unknown_field;           /* whose value is a variable; NULL: none */
     bool is_suspended;                   /* a CronJob */
     bool is_finite;                      /* a Job, or those of a CronJob: completions is given */
     bool forbids_overlap;                /* a CronJob's concurrencyPolicy is not Allow */

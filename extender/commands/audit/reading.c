@@ -292,6 +292,23 @@ static void complete_pod(enum kind kind, struct reading *out)
     pod->is_manifest = out->phase.len == 0 && out->uid.len == 0;
 }
 
+/* The first field of the rollout, or of the CronJob, whose value is a variable; NULL: none. */
+static const char *find_unknown(const struct reading *reading)
+{
+    const struct {
+        const char *name;
+        struct slice value;
+    } fields[] = {{"strategy", reading->workload.rollout.strategy},
+                  {"maxSurge", reading->surge},
+                  {"maxUnavailable", reading->unavailable},
+                  {"concurrencyPolicy", reading->concurrency_policy}};
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (audit_is_variable(fields[i].value))
+            return fields[i].name;
+    return NULL;
+}
+
 /* The pods of a Job at the same time: at most as many as are to complete. */
 static int64_t job_pods(const struct reading *reading)
 {
@@ -321,6 +338,7 @@ static void complete_workload(enum kind kind, struct reading *out)
         workload->rollout.replicas = job_pods(out);
     workload->rollout.surge = amount_of(out->surge);
     workload->rollout.unavailable = amount_of(out->unavailable);
+    workload->unknown_field = find_unknown(out);
     workload->is_finite = out->completions >= 0;
     workload->forbids_overlap =
         out->concurrency_policy.len != 0 && !slice_equal(out->concurrency_policy, SLICE("Allow"));

@@ -147,30 +147,52 @@ static void advise_terminating(struct advice_list *advice, const struct who_clai
     advice_of_return(advice, claim, holder);
 }
 
-/* What the budget, which allows no eviction, needs. */
-static void advise_budget(struct advice_list *advice, const struct who_claim *claim,
-                          struct slice node, const struct resource *budget)
+/* The budget's details; false: they are not known. */
+static bool read_budget(const struct who_claim *claim, const struct resource *budget,
+                        struct budget_details *out)
 {
-    char buffer[PROVISIONED_NAME_BYTES];
-    struct slice name = resource_name(budget, buffer);
-    struct slice text = inquiry_find_details(claim->inquiry, KIND_POD_DISRUPTION_BUDGET,
-                                             name_slice(resource_ns(budget)), name);
-    struct budget_details details;
-    bool is_unhealthy = text.ptr != NULL && budget_details_read(text, claim->arena, &details) &&
-                        details.healthy < details.expected;
+    char name[PROVISIONED_NAME_BYTES];
+    struct slice text =
+        inquiry_find_details(claim->inquiry, KIND_POD_DISRUPTION_BUDGET,
+                             name_slice(resource_ns(budget)), resource_name(budget, name));
 
-    if (is_unhealthy)
-        advice_list_add(advice,
-                        "node %.*s is cordoned, and PodDisruptionBudget %.*s stops a drain of it: "
-                        "its ready pods are %lld of %lld. Mend the others, or set its "
-                        "unhealthyPodEvictionPolicy: AlwaysAllow; or:",
-                        SLICE_ARG(node), SLICE_ARG(name), (long long)details.healthy,
-                        (long long)details.expected);
-    else
-        advice_list_add(advice,
-                        "node %.*s is cordoned, and PodDisruptionBudget %.*s stops a drain of it: "
-                        "let it allow an eviction (maxUnavailable: 1); or:",
-                        SLICE_ARG(node), SLICE_ARG(name));
+    return text.ptr != NULL && budget_details_read(text, claim->arena, out);
+}
+
+static bool is_unready(const struct who_pod *pod)
+{
+    const struct condition *ready = details_condition(&pod->details.conditions, SLICE("Ready"));
+
+    return ready != NULL && !slice_equal(ready->status, SLICE("True"));
+}
+
+/* Whether the API server evicts the pod: also one that is not ready, if that takes none of the pods
+ * that have to be ready (unhealthyPodEvictionPolicy). */
+static bool allows(const struct who_claim *claim, const struct who_pod *holder,
+                   const struct resource *budget)
+{
+    struct budget_details details;
+
+    if (resource_number(budget) != 0)
+        return true;
+    return is_unready(holder) && read_budget(claim, budget, &details) &&
+           (slice_equal(details.of_unhealthy, SLICE("AlwaysAllow")) ||
+            (details.needed > 0 && details.healthy >= details.needed));
+}
+
+/* What the budget needs, which does not allow it. */
+static struct slice needs_of(const struct who_claim *claim, const struct who_pod *holder,
+                             const struct resource *budget)
+{
+    struct budget_details details;
+
+    if (!read_budget(claim, budget, &details) || details.healthy >= details.expected)
+        return SLICE("let it allow an eviction (maxUnavailable: 1)");
+    if (is_unready(holder))
+        return SLICE("the pod is not ready. Mend it, or set the budget's "
+                     "unhealthyPodEvictionPolicy: AlwaysAllow");
+    return arena_printf(claim->arena, "its ready pods are %lld of %lld. Mend the others",
+                        (long long)details.healthy, (long long)details.expected);
 }
 
 /* Of a node that is cordoned, and perhaps being drained. An operator has budgets of its own. */
@@ -179,6 +201,7 @@ static void advise_drain(struct advice_list *advice, const struct who_claim *cla
 {
     const struct node *node = node_at(holder->pod->node);
     struct slice name = pod_node(holder->pod);
+    char buffer[PROVISIONED_NAME_BYTES];
     struct budgets budgets;
 
     if (node == NULL || !node->is_unschedulable || !workload_scales(holder->owner.kind))
@@ -189,8 +212,12 @@ static void advise_drain(struct advice_list *advice, const struct who_claim *cla
                         "node %.*s is cordoned, and %zu PodDisruptionBudgets select the pod: the "
                         "API server then evicts it for no drain. Leave one; or:",
                         SLICE_ARG(name), budgets.count + budgets.left_out);
-    else if (budgets.count == 1 && resource_number(budgets.items[0]) == 0)
-        advise_budget(advice, claim, name, budgets.items[0]);
+    else if (budgets.count == 1 && !allows(claim, holder, budgets.items[0]))
+        advice_list_add(advice,
+                        "node %.*s is cordoned, and PodDisruptionBudget %.*s stops a drain of it: "
+                        "%.*s; or:",
+                        SLICE_ARG(name), SLICE_ARG(resource_name(budgets.items[0], buffer)),
+                        SLICE_ARG(needs_of(claim, holder, budgets.items[0])));
     else
         advice_list_add(advice,
                         "node %.*s is cordoned: a drain of it evicts the pod, and %.*s %.*s makes "
