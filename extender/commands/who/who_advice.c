@@ -209,8 +209,8 @@ static void advise_drain(struct advice_list *advice, const struct who_claim *cla
     who_find_budgets(&budgets, &claim->inquiry->cluster, holder->pod);
     if (budgets.count > 1)
         advice_list_add(advice,
-                        "node %.*s is cordoned, and %zu PodDisruptionBudgets select the pod: the "
-                        "API server then evicts it for no drain. Leave one; or:",
+                        "node %.*s is cordoned, and %zu PodDisruptionBudgets select the pod, so "
+                        "the API server refuses to evict it. Leave one of them; or:",
                         SLICE_ARG(name), budgets.count + budgets.left_out);
     else if (budgets.count == 1 && !allows(claim, holder, budgets.items[0]))
         advice_list_add(advice,
