@@ -448,7 +448,7 @@ static const char *put_end(struct yaml_json *writer, struct place *place)
     }
     buf_put(&writer->out, level->is_mapping ? SLICE("}") : SLICE("]"));
     if (problem == NULL && !keys_are_unique(writer, level->keys_begin, place) &&
-        !writer->allows_twice)
+        !writer->allows_twice) /* asked last: the keys are dropped in any case */
         problem = "this key appears twice";
     writer->depth--;
     return problem != NULL || level->anchor == 0 ? problem

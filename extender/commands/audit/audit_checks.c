@@ -251,20 +251,35 @@ static void put_cluster_gaps(const struct audit_check *check)
                  "(CG301, CG302): add volumeattributesclasses");
 }
 
+void audit_note(struct audit_check *check, struct audit_some *some, struct slice text)
+{
+    struct audit_report *report = check->report;
+
+    report->has_failed |= text.ptr == NULL;
+    if (text.ptr == NULL || names_find(&check->noted, text) != NULL)
+        return;
+    (void)names_take(&check->noted, text, &report->has_failed);
+    if (some->count++ < CLAIMS_NAMED_MAX)
+        audit_list(report, &some->shown, text);
+}
+
 void audit_note_unknown(struct audit_check *check, const char *field, const struct record *record)
 {
     struct audit_report *report = check->report;
 
-    struct slice name = audit_name(report, record->ns, record->name);
-    struct slice text = arena_printf(&report->arena, "%s of %s %.*s", field,
-                                     kind_text((enum kind)record->kind), SLICE_ARG(name));
+    audit_note(check, &check->fields,
+               arena_printf(&report->arena, "%s of %s %.*s", field,
+                            kind_text((enum kind)record->kind),
+                            SLICE_ARG(audit_name(report, record->ns, record->name))));
+}
 
-    report->has_failed |= text.ptr == NULL;
-    if (text.ptr == NULL || names_find(&check->missing, text) != NULL)
-        return;
-    (void)names_take(&check->missing, text, &report->has_failed);
-    if (check->unknown_fields++ < CLAIMS_NAMED_MAX)
-        audit_list(report, &check->field_names, text);
+/* What is said before and behind the names. */
+static void put_some(const struct audit_check *check, const struct audit_some *some,
+                     const char *before, const char *behind)
+{
+    if (some->count != 0)
+        gaps_add(&check->report->findings.gaps, 0, "%s (%zu: %.*s%s)%s", before, some->count,
+                 SLICE_ARG(some->shown), some->count > CLAIMS_NAMED_MAX ? ", ..." : "", behind);
 }
 
 /* What manifests alone do not show. */
@@ -283,33 +298,17 @@ static void put_gaps(const struct audit_check *check)
         gaps_add(gaps, rules_of_clusters,
                  "the input is not a cluster: what only pods, nodes or the absence of an "
                  "object show was not checked (CG101, CG105 of pods, CG201, CG203, CG301, CG402)");
-    if (check->differing != 0)
-        gaps_add(gaps, 0,
-                 "the input has different objects of one name, and none is nearest to the manifest "
-                 "that names it (%zu: %.*s%s), so it is not known which one counts: audit their "
-                 "folders one by one",
-                 check->differing, SLICE_ARG(check->differing_names),
-                 check->differing > CLAIMS_NAMED_MAX ? ", ..." : "");
-    if (check->unknown_claims != 0)
-        gaps_add(
-            gaps, 0,
-            "the input lacks the access modes of claims that templates name (%zu: %.*s%s): add "
-            "persistentvolumeclaims",
-            check->unknown_claims, SLICE_ARG(check->unknown_names),
-            check->unknown_claims > CLAIMS_NAMED_MAX ? ", ..." : "");
-    if (check->made_claims != 0)
-        gaps_add(gaps, 0,
-                 "templates name claims that StatefulSets of the input make (%zu: %.*s%s), and "
-                 "these were not checked",
-                 check->made_claims, SLICE_ARG(check->made_names),
-                 check->made_claims > CLAIMS_NAMED_MAX ? ", ..." : "");
-    if (check->unknown_fields != 0)
-        gaps_add(
-            gaps, 0,
-            "what these fields say is not known (%zu: %.*s%s): if they are variables, audit what "
-            "is applied",
-            check->unknown_fields, SLICE_ARG(check->field_names),
-            check->unknown_fields > CLAIMS_NAMED_MAX ? ", ..." : "");
+    put_some(check, &check->differing,
+             "the input has different objects of one name, and none is nearest to the manifest "
+             "that names it",
+             ", so it is not known which one counts: audit their folders one by one");
+    put_some(check, &check->unknown,
+             "the input lacks the access modes of claims that templates name",
+             ": add persistentvolumeclaims");
+    put_some(check, &check->made, "templates name claims that StatefulSets of the input make",
+             ", and these were not checked");
+    put_some(check, &check->fields, "what these fields say is not known",
+             ": if they are variables, audit what is applied");
     if (check->inventory->too_many_volumes != 0)
         gaps_add(gaps, 0,
                  "pods and templates with over %d volumes: %zu; their claims were not "
@@ -329,7 +328,7 @@ void audit_check(struct inventory *inventory, const struct audit_options *option
                                 .cluster = inventory->cluster,
                                 .options = options,
                                 .report = report,
-                                .missing = {.table = {.pool = &inventory->pool}}};
+                                .noted = {.table = {.pool = &inventory->pool}}};
 
     audit_report_ignores(report, inventory);
     audit_check_claims(&check);
@@ -337,6 +336,6 @@ void audit_check(struct inventory *inventory, const struct audit_options *option
     audit_check_drivers(&check);
     audit_check_pods(&check);
     put_gaps(&check);
-    names_dispose(&check.missing);
+    names_dispose(&check.noted);
     findings_sort(&report->findings);
 }

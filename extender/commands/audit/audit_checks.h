@@ -24,27 +24,32 @@ void audit_check(struct inventory *inventory, const struct audit_options *option
 
 enum { CLAIMS_NAMED_MAX = 3 };
 
+/* What a gap names: the first ones, for people. */
+struct audit_some {
+    size_t count;
+    struct slice shown;
+};
+
 struct audit_check {
     struct inventory *inventory;
     const struct cluster *cluster;
     const struct audit_options *options;
     struct audit_report *report;
-    struct names missing;       /* what is counted below, each once */
-    size_t unknown_claims;      /* how many */
-    struct slice unknown_names; /* some of them, for people */
-    size_t made_claims;         /* of those: that StatefulSets of the input make */
-    struct slice made_names;
-    size_t unknown_fields; /* whose values are variables, or new */
-    struct slice field_names;
-    size_t differing; /* objects of one name that differ, where none is nearest */
-    struct slice differing_names;
-    size_t unknown_volumes;    /* uses of claims whose volumes the input lacks */
-    size_t unknown_attachment; /* findings that depend on whether a volume is attached */
-    bool has_inline;           /* a driver of an inline volume was to be found */
-    bool has_class;            /* a claim names a VolumeAttributesClass */
-    bool has_deleting;         /* a class may be in use by a volume that the input lacks */
-    bool has_driver;           /* a driver was to be found on nodes */
+    struct names noted;          /* what is in these, each once */
+    struct audit_some differing; /* objects of one name that differ, where none is nearest */
+    struct audit_some unknown;   /* claims whose access modes the input lacks */
+    struct audit_some made;      /* claims that StatefulSets of the input make */
+    struct audit_some fields;    /* whose values are variables, or new */
+    size_t unknown_volumes;      /* uses of claims whose volumes the input lacks */
+    size_t unknown_attachment;   /* findings that depend on whether a volume is attached */
+    bool has_inline;             /* a driver of an inline volume was to be found */
+    bool has_class;              /* a claim names a VolumeAttributesClass */
+    bool has_deleting;           /* a class may be in use by a volume that the input lacks */
+    bool has_driver;             /* a driver was to be found on nodes */
 };
+
+/* One more, unless it was noted before. */
+void audit_note(struct audit_check *check, struct audit_some *some, struct slice text);
 
 /* What a field of the object says is not known: "accessModes". */
 void audit_note_unknown(struct audit_check *check, const char *field, const struct record *record);

@@ -35,6 +35,25 @@ static bool is_pinned(const struct pod_spec *spec)
            audit_names_host(spec->placing->selector);
 }
 
+/* Whether the claim's volume keeps pods of that template to one node: NO also if something else
+ * does. */
+static enum attachment attachment_of(struct audit_check *check, struct claim_record *claim,
+                                     const struct pod_spec *spec)
+{
+    return !audit_is_for_one_node(check, claim) || is_pinned(spec) ? ATTACHMENT_NO
+                                                                   : audit_attachment(check, claim);
+}
+
+static enum level level_of(enum attachment attachment)
+{
+    return attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE;
+}
+
+static const char *condition_of(enum attachment attachment)
+{
+    return attachment == ATTACHMENT_YES ? "" : ", if its volume is attached to one node";
+}
+
 static void check_rollout(struct audit_check *check, const struct template_claim *of)
 {
     const struct workload *workload = of->workload;
@@ -54,14 +73,11 @@ static void check_rollout(struct audit_check *check, const struct template_claim
                          numbers, SLICE_ARG(of->name), of->one_pod);
         return;
     }
-    if (!audit_is_for_one_node(check, of->claim) || is_pinned(&workload->pod.spec))
-        return;
-    enum attachment attachment = audit_attachment(check, of->claim);
+    enum attachment attachment = attachment_of(check, of->claim, &workload->pod.spec);
     if (attachment == ATTACHMENT_NO)
         return;
     bool is_added = audit_report_add(
-        report, RULE_NODE_CLAIM_ROLLOUT, attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE,
-        of->place,
+        report, RULE_NODE_CLAIM_ROLLOUT, level_of(attachment), of->place,
         "a rollout does not end if the new pod is on another node: it has to be Ready before the "
         "old one is removed (%s), and waits for the volume of claim %.*s (ReadWriteOnce)%s",
         numbers, SLICE_ARG(of->name),
@@ -166,17 +182,15 @@ static bool is_other_text(const struct template_claim *of, const struct workload
 static void check_shared(struct audit_check *check, const struct template_claim *of,
                          const struct workload *first, struct audit_place place)
 {
-    enum attachment attachment = audit_attachment(check, of->claim);
+    enum attachment attachment = attachment_of(check, of->claim, &of->workload->pod.spec);
 
-    if (attachment == ATTACHMENT_NO || !audit_is_for_one_node(check, of->claim) ||
-        is_pinned(&first->pod.spec) || is_pinned(&of->workload->pod.spec))
+    if (attachment == ATTACHMENT_NO || is_pinned(&first->pod.spec))
         return;
     bool is_added = audit_report_add(
         check->report, RULE_NODE_CLAIM_NODES, LEVEL_NOTE, place,
         "%s %.*s also names claim %.*s (ReadWriteOnce): pods of both have to be on one node%s",
         kind_text((enum kind)first->pod.record.kind), SLICE_ARG(first->pod.record.name),
-        SLICE_ARG(of->name),
-        attachment == ATTACHMENT_YES ? "" : ", if its volume is attached to one node");
+        SLICE_ARG(of->name), condition_of(attachment));
     check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 
@@ -218,18 +232,16 @@ static void check_others(struct audit_check *check, const struct template_claim 
 /* Several pods with a claim whose volume one node has. */
 static void check_nodes(struct audit_check *check, const struct template_claim *of)
 {
-    if (!has_many(check, of) || is_pinned(&of->workload->pod.spec) ||
-        !audit_is_for_one_node(check, of->claim))
-        return;
-    enum attachment attachment = audit_attachment(check, of->claim);
+    enum attachment attachment = has_many(check, of)
+                                     ? attachment_of(check, of->claim, &of->workload->pod.spec)
+                                     : ATTACHMENT_NO;
+
     if (attachment == ATTACHMENT_NO)
         return;
     bool is_added = audit_report_add(
-        check->report, RULE_NODE_CLAIM_NODES,
-        attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE, of->place,
+        check->report, RULE_NODE_CLAIM_NODES, level_of(attachment), of->place,
         "its pods may be on several nodes, and only one node gets claim %.*s (ReadWriteOnce)%s",
-        SLICE_ARG(of->name),
-        attachment == ATTACHMENT_YES ? "" : ", if its volume is attached to one node");
+        SLICE_ARG(of->name), condition_of(attachment));
     check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 
@@ -273,17 +285,12 @@ static bool is_made(const struct inventory *inventory, struct slice ns, struct s
 static void note_unknown(struct audit_check *check, const struct record *record,
                          const struct volume_use *use)
 {
-    struct audit_report *report = check->report;
-    struct slice name = audit_name(report, record->ns, use->name);
-
-    if (use->is_inline || use->name.len == 0 || names_find(&check->missing, name) != NULL ||
+    if (use->is_inline || use->name.len == 0 ||
         inventory_find(check->inventory, KIND_CLAIM, record->ns, use->name) != NULL)
         return;
-    (void)names_take(&check->missing, name, &report->has_failed);
     bool is_of_set = is_made(check->inventory, record->ns, use->name);
-    size_t *count = is_of_set ? &check->made_claims : &check->unknown_claims;
-    if ((*count)++ < CLAIMS_NAMED_MAX)
-        audit_list(report, is_of_set ? &check->made_names : &check->unknown_names, name);
+    audit_note(check, is_of_set ? &check->made : &check->unknown,
+               audit_name(check->report, record->ns, use->name));
 }
 
 static void check_template(struct audit_check *check, const struct workload *workload)
@@ -319,19 +326,16 @@ static void check_template(struct audit_check *check, const struct workload *wor
 static void check_scaled(struct audit_check *check, const struct workload *target,
                          struct claim_record *claim, struct audit_place place)
 {
-    enum attachment attachment = audit_attachment(check, claim);
+    enum attachment attachment = attachment_of(check, claim, &target->pod.spec);
 
-    if (attachment == ATTACHMENT_NO || !audit_is_for_one_node(check, claim) ||
-        is_pinned(&target->pod.spec))
+    if (attachment == ATTACHMENT_NO)
         return;
     bool is_added = audit_report_add(
-        check->report, RULE_NODE_CLAIM_NODES,
-        attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE, place,
+        check->report, RULE_NODE_CLAIM_NODES, level_of(attachment), place,
         "pods of %s %.*s may be on several nodes, and only one node gets claim %.*s "
         "(ReadWriteOnce)%s",
         kind_text((enum kind)target->pod.record.kind), SLICE_ARG(target->pod.record.name),
-        SLICE_ARG(claim->record.name),
-        attachment == ATTACHMENT_YES ? "" : ", if its volume is attached to one node");
+        SLICE_ARG(claim->record.name), condition_of(attachment));
     check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 

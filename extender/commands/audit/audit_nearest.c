@@ -42,10 +42,9 @@ static void note_differing(struct audit_check *check, struct record *first)
     if (first == NULL || first->is_noted)
         return;
     first->is_noted = true;
-    if (check->differing++ < CLAIMS_NAMED_MAX)
-        audit_list(report, &check->differing_names,
-                   arena_printf(&report->arena, "%s %.*s", kind_text((enum kind)first->kind),
-                                SLICE_ARG(audit_name(report, first->ns, first->name))));
+    audit_note(check, &check->differing,
+               arena_printf(&report->arena, "%s %.*s", kind_text((enum kind)first->kind),
+                            SLICE_ARG(audit_name(report, first->ns, first->name))));
 }
 
 /* ---- claims ---- */

@@ -86,6 +86,11 @@ void advice_by_owner(struct advice_list *advice, const struct who_claim *claim,
 void advice_of_return(struct advice_list *advice, const struct who_claim *claim,
                       const struct who_pod *holder);
 
+/* A holder on a node that is cordoned, and perhaps being drained. An operator has budgets of its
+ * own: nothing is said then. */
+void advice_of_drain(struct advice_list *advice, const struct who_claim *claim,
+                     const struct who_pod *holder);
+
 /* A holder on a node that does not answer, which never reports that its pods have ended. */
 void advice_of_node(struct advice_list *advice, const struct who_claim *claim,
                     const struct who_pod *holder);

@@ -282,6 +282,13 @@ static bool advise_default(struct advice_list *advice, const struct who_claim *c
     return false;
 }
 
+/* Whether it is known that no CSIDriver has that name. */
+static bool has_no_csi_driver(const struct who_claim *claim, struct slice name)
+{
+    return inquiry_knows(claim->inquiry, KIND_CSI_DRIVER) &&
+           cluster_find_resource(&claim->inquiry->cluster, KIND_CSI_DRIVER, name) == NULL;
+}
+
 /* Whether the driver that makes the claim's volume is not there at all. */
 static bool lacks_driver(const struct who_claim *claim)
 {
@@ -290,8 +297,7 @@ static bool lacks_driver(const struct who_claim *claim)
                               ? SLICE("")
                               : volume_provisioner(&claim->inquiry->cluster, claim->claim, &plugin);
 
-    return plugin.len != 0 && inquiry_knows(claim->inquiry, KIND_CSI_DRIVER) &&
-           cluster_find_resource(&claim->inquiry->cluster, KIND_CSI_DRIVER, driver) == NULL;
+    return plugin.len != 0 && has_no_csi_driver(claim, driver);
 }
 
 /* The CSIDriver with the name that is nearest to a provisioner's, which has none; empty: none. */
@@ -344,10 +350,8 @@ static void advise_provisioner(struct advice_list *advice, const struct who_clai
                             "is the provisioner %.*s %srunning? The claim's events have what it "
                             "says",
                             SLICE_ARG(provisioner),
-                            inquiry_knows(claim->inquiry, KIND_CSI_DRIVER) &&
-                                    slice_has(provisioner, SLICE("csi")) &&
-                                    cluster_find_resource(&claim->inquiry->cluster, KIND_CSI_DRIVER,
-                                                          provisioner) == NULL
+                            slice_has(provisioner, SLICE("csi")) &&
+                                    has_no_csi_driver(claim, provisioner)
                                 ? "installed (it has no CSIDriver), and is it "
                                 : "");
         advice_list_row(advice, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));

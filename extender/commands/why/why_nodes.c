@@ -367,9 +367,9 @@ static bool help_by_driver(struct why_pod *pod, struct slice driver, struct slic
                  SLICE_ARG(driver), SLICE_ARG(names));
         return true;
     }
-    if (why_count_nodes(pod, lacking, true) == 0)
-        return false;
     names = why_node_names(pod, lacking, true);
+    if (names.len == 0)
+        return false;
     why_help(pod, "driver %.*s sets that label, and is not registered on %.*s", SLICE_ARG(driver),
              SLICE_ARG(names));
     why_help_driver(pod, driver, lacking);
