@@ -89,7 +89,7 @@ plain_schedulers() {
 
 # ---- races ----
 
-admission_pairs=$((2 * ${CLAIMGUARD_E2E_PAIRS:-100}))
+admission_pairs=$((2 * ${CLAIMGUARD_E2E_PAIRS:-50}))
 
 # For comparison: the schedulers of the race, without the webhook. Some claims have two pods.
 race_without_admission() {
@@ -106,7 +106,7 @@ race_without_admission() {
     namespace=$first
 }
 are_decided() {
-    [ "$(k -n "$namespace" get pods -o json | jq '[.items[] | select(.spec.nodeName or
+    [ "$(of_namespace pods | jq '[.items[] | select(.spec.nodeName or
         any(.status.conditions[]?; .type == "PodScheduled" and .status == "False"))] | length')" = "$1" ]
 }
 no_violations() { [ "$(metric claimguard_exclusive_claim_violations)" = 0 ]; }
@@ -379,7 +379,7 @@ admission_runs_with_faults_leave_each_claim_one_pod() {
     before=$(failed_reviews)
     plain_schedulers default-scheduler second-scheduler
     # Those with two faults at once; nightly has all, and `./dev proof` others.
-    for seed in $(seq "${CLAIMGUARD_E2E_SEED:-5}" $((${CLAIMGUARD_E2E_SEED:-5} + ${CLAIMGUARD_E2E_ADMISSION_RUNS:-4} - 1))); do
+    for seed in $(seq "${CLAIMGUARD_E2E_SEED:-5}" $((${CLAIMGUARD_E2E_SEED:-5} + ${CLAIMGUARD_E2E_ADMISSION_RUNS:-2} - 1))); do
         # shellcheck disable=SC2086 # words
         admission_run "$seed" ${faults[seed % ${#faults[@]}]}
     done

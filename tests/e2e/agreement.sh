@@ -35,7 +35,7 @@ shared_with_a_vm() {
 # The second replica starts with an entry that the first does not have. Before the entry is in force, no pod is deferred for it; from then on,
 # the first one locks, too.
 replicas_with_different_entries_race_and_no_claim_is_shared() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-100} kubeconfig deferred announced
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-50} kubeconfig deferred announced
     trap one_claimguard_again EXIT
     agreement_of "$namespace-agreement" --from-literal=claimLock.Annotation
     kubeconfig=$plane/$namespace-agreement.kubeconfig

@@ -228,6 +228,6 @@ group_upgrade() {
 group_soak() { scenario "everything_at_once_for_${soak}_seconds" everything_at_once; }
 
 group_faults() {
-    local runs=${CLAIMGUARD_E2E_FAULT_RUNS:-200}
+    local runs=${CLAIMGUARD_E2E_FAULT_RUNS:-120}
     scenario "$runs runs with faults end with the cache that a fresh list gives" faults_runs "$runs" "$seed"
 }

@@ -21,7 +21,7 @@ pairs_race() {
 
 # How many claims are held by N bound pods: "N:claims" words.
 pairs_outcome() {
-    k -n "$namespace" get pods -o json |
+    of_namespace pods |
         jq -r '[.items[] | select(.spec.nodeName) | .spec.volumes[0].persistentVolumeClaim.claimName] | group_by(.) | map(length)
             | group_by(.) | map("\(.[0]):\(length)") | join(" ")'
 }
@@ -40,14 +40,14 @@ pairs_second_round() {
     await 400 "each claim has one pod again" pairs_are_settled "$1" || fail "$(pairs_outcome)"
 }
 pairs_delete_bound() { # [STATUS]
-    k -n "$namespace" get pods -o json | jq -r '.items[] | select(.spec.nodeName) |
+    of_namespace pods | jq -r '.items[] | select(.spec.nodeName) |
         "DELETE /api/v1/namespaces/\(.metadata.namespace)/pods/\(.metadata.name)?gracePeriodSeconds=0"' |
         "$flood" "$plane/admin.kubeconfig" 16 "$@" >/dev/null
 }
 pairs_are_settled() { [ "$(pairs_outcome)" = "1:$1" ]; }
 
 two_schedulers_race_and_no_claim_has_two_pods() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-100}
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-50}
     pairs_create "$pairs"
     pairs_race "$pairs"
     pairs_end "$pairs" 400
@@ -59,7 +59,7 @@ two_schedulers_race_and_no_claim_has_two_pods() {
 }
 
 two_schedulers_race_while_claimguard_is_killed_and_restarted() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-100} race
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-50} race
     pairs_create "$pairs"
     pairs_race "$pairs" &
     race=$!
@@ -93,20 +93,20 @@ one_claimguard_again() {
 }
 
 two_schedulers_with_a_replica_each_race_and_the_annotation_decides() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-100}
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-50}
     start_replicas
     pairs_create "$pairs"
     pairs_race "$pairs"
     pairs_end "$pairs" 400
     echo "refused binds: $(metric bind_conflicts_total one) and $(metric bind_conflicts_total two)"
     # every claim says who has it
-    [ "$(k -n "$namespace" get pvc -o json | jq '[.items[] | select(.metadata.annotations["claimguard.io/holder"])] | length')" = "$pairs" ]
+    [ "$(of_namespace persistentvolumeclaims | jq '[.items[] | select(.metadata.annotations["claimguard.io/holder"])] | length')" = "$pairs" ]
     # the first ones gone, their locks are taken over
     pairs_second_round "$pairs"
 }
 
 two_replicas_are_killed_and_restarted_while_their_schedulers_race() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-100} race
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-50} race
     [ -e "$plane/one.pid" ] || start_replicas
     pairs_create "$pairs"
     pairs_race "$pairs" &

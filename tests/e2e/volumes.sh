@@ -92,7 +92,7 @@ a_full_holder_s_node_leaves_the_pod_pending_until_there_is_room() {
 }
 
 of_pairs_on_read_write_once_claims_none_is_on_two_nodes() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-200}
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-50}
     volumes_with
     pairs_create "$pairs" ReadWriteOnce
     seq "$pairs" | awk -v ns="$namespace" '{

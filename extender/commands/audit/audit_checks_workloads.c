@@ -194,19 +194,35 @@ static void check_shared(struct audit_check *check, const struct template_claim 
     check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 
-/* Reports that another workload names the claim; the first one is kept in it. */
+static bool has_pods(const struct workload *workload)
+{
+    return workload->rollout.replicas != 0 && !workload->is_suspended;
+}
+
+/* Of those that name a claim, the first one by kind and name is kept in it: whatever the order of
+ * the files. */
+static void keep_first(struct audit_check *check, const struct workload *workload)
+{
+    const struct record *record = &workload->pod.record;
+
+    for (uint32_t i = 0; has_pods(workload) && i < workload->pod.spec.use_count; i++) {
+        struct claim_record *claim = audit_claim_of(check, record, &workload->pod.spec.uses[i]);
+        if (claim == NULL)
+            continue;
+        const struct workload *first = claim->first_template;
+        if (first == NULL || (first->pod.record.kind == record->kind &&
+                              slice_compare(record->name, first->pod.record.name) < 0))
+            claim->first_template = workload;
+    }
+}
+
+/* Reports that the claim's first workload names it too. */
 static void check_others(struct audit_check *check, const struct template_claim *of)
 {
     const struct workload *workload = of->workload;
     const struct workload *first = of->claim->first_template;
 
-    if (workload->rollout.replicas == 0 || workload->is_suspended)
-        return;
-    if (first == NULL) {
-        of->claim->first_template = workload;
-        return;
-    }
-    if (is_same(&first->pod.record, &workload->pod.record))
+    if (!has_pods(workload) || is_same(&first->pod.record, &workload->pod.record))
         return;
     if (is_other_text(of, first)) {
         audit_note_unknown(check, "name", &of->claim->record);
@@ -368,16 +384,24 @@ static void check_autoscaler(struct audit_check *check, const struct workload *a
     }
 }
 
-void audit_check_workloads(struct audit_check *check)
+static void for_each(struct audit_check *check, enum kind kind,
+                     void (*act)(struct audit_check *, const struct workload *))
 {
     const struct inventory *inventory = check->inventory;
 
-    for (int kind = KIND_DEPLOYMENT; kind <= KIND_AUTOSCALER; kind++)
-        for (const struct record *at = inventory->first[kind]; at != NULL; at = at->next) {
-            const struct workload *workload = (const struct workload *)at;
-            if (kind == KIND_AUTOSCALER)
-                check_autoscaler(check, workload);
-            else if (!workload->pod.is_finished && !audit_is_covered(inventory, &workload->pod))
-                check_template(check, workload);
-        }
+    for (const struct record *at = inventory->first[kind]; at != NULL; at = at->next) {
+        const struct workload *workload = (const struct workload *)at;
+        if (kind == KIND_AUTOSCALER ||
+            (!workload->pod.is_finished && !audit_is_covered(inventory, &workload->pod)))
+            act(check, workload);
+    }
+}
+
+void audit_check_workloads(struct audit_check *check)
+{
+    for (int kind = KIND_DEPLOYMENT; kind < KIND_AUTOSCALER; kind++)
+        for_each(check, (enum kind)kind, keep_first);
+    for (int kind = KIND_DEPLOYMENT; kind < KIND_AUTOSCALER; kind++)
+        for_each(check, (enum kind)kind, check_template);
+    for_each(check, KIND_AUTOSCALER, check_autoscaler);
 }
