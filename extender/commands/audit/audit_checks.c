@@ -297,7 +297,8 @@ static void put_gaps(const struct audit_check *check)
     else
         gaps_add(gaps, rules_of_clusters,
                  "the input is not a cluster: what only pods, nodes or the absence of an "
-                 "object show was not checked (CG101, CG105 of pods, CG201, CG203, CG301, CG402)");
+                 "object show was not checked (CG101, CG104 and CG105 of pods, CG201, CG203, "
+                 "CG301, CG402)");
     put_some(check, &check->differing,
              "the input has different objects of one name, and none is nearest to the manifest "
              "that names it",

@@ -178,13 +178,26 @@ static bool is_other_text(const struct template_claim *of, const struct workload
            (path == NULL || others == NULL || strcmp(path, others) != 0);
 }
 
+/* Whether pods of both are on one node: it is the same one by its name, or one of them follows
+ * others, as it has to. */
+static bool share_node(const struct pod_spec *a, const struct pod_spec *b)
+{
+    if (a->requires_pods || b->requires_pods || (a->requires_host && b->requires_host))
+        return true;
+    return (a->node.len != 0 && slice_equal(a->node, b->node)) ||
+           (audit_names_host(a->placing->selector) &&
+            slice_equal(a->placing->selector, b->placing->selector));
+}
+
 /* Pods of both, which one node at a time has room for. */
 static void check_shared(struct audit_check *check, const struct template_claim *of,
                          const struct workload *first, struct audit_place place)
 {
-    enum attachment attachment = attachment_of(check, of->claim, &of->workload->pod.spec);
+    enum attachment attachment = audit_is_for_one_node(check, of->claim)
+                                     ? audit_attachment(check, of->claim)
+                                     : ATTACHMENT_NO;
 
-    if (attachment == ATTACHMENT_NO || is_pinned(&first->pod.spec))
+    if (attachment == ATTACHMENT_NO || share_node(&of->workload->pod.spec, &first->pod.spec))
         return;
     bool is_added = audit_report_add(
         check->report, RULE_NODE_CLAIM_NODES, LEVEL_NOTE, place,

@@ -159,7 +159,20 @@ bool renderer_find_used(const struct renderer *renderer, const char *folder,
 
 bool renderer_only_lists(const struct renderer *renderer, const char *folder)
 {
-    static const char *const keys[] = {"apiVersion", "kind", "metadata", "namespace", "resources"};
+    static const char *const keys[] = {"apiVersion",
+                                       "buildMetadata",
+                                       "commonAnnotations",
+                                       "commonLabels",
+                                       "configMapGenerator",
+                                       "generatorOptions",
+                                       "images",
+                                       "kind",
+                                       "labels",
+                                       "metadata",
+                                       "namespace",
+                                       "resources",
+                                       "secretGenerator",
+                                       "sortOptions"};
     SCOPED_ARENA(arena, FILE_BYTES_MAX);
     const struct yaml_node *root = load(renderer, folder, &arena);
     bool is_known = root != NULL;

@@ -41,7 +41,8 @@ const struct renderer *renderer_of(const char *folder);
 bool renderer_is_chart(const struct renderer *renderer);
 bool renderer_has_part(const struct renderer *renderer, const char *name);
 
-/* Whether the kustomization only lists others: what it lists is the same without it. */
+/* Whether the kustomization only lists others, or changes nothing of claims and pods that the audit
+ * reads: what it lists may be read without it. */
 bool renderer_only_lists(const struct renderer *renderer, const char *folder);
 
 /* Calls back for each file that the kustomization's file names, and for each folder in resources,

@@ -254,6 +254,13 @@ void advice_by_owner(struct advice_list *advice, const struct who_claim *claim,
     } else if (owner_is_kind(owner, SLICE("Node"))) {
         advice_list_add(advice, "pod %.*s/%.*s is static: remove its manifest on node %.*s",
                         POD_ARG(holder->pod), SLICE_ARG(pod_node(holder->pod)));
+    } else if (owner_is_kind(owner, SLICE("DaemonSet"))) {
+        advice_list_add(
+            advice,
+            "pod %.*s/%.*s is of DaemonSet %.*s, which makes it again: keep it off node "
+            "%.*s by its template's nodeSelector or nodeAffinity",
+            POD_ARG(holder->pod), SLICE_ARG(owner->name), SLICE_ARG(pod_node(holder->pod)));
+        advice_warn_of_loss(advice, claim, holder->pod);
     } else {
         advice_list_add(
             advice,

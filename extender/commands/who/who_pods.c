@@ -257,6 +257,26 @@ const struct taint *who_find_taint(const struct who_pod *pod, const struct pull_
     return NULL;
 }
 
+static bool has_labels(struct slice wanted, struct slice labels)
+{
+    (void)slice_cut(&wanted, '\n'); /* the mark of a label set */
+    while (wanted.len != 0) {
+        struct slice line = slice_cut(&wanted, '\n'), value;
+        struct slice key = slice_cut(&line, ' ');
+        if (!labels_find(labels, key, &value) || !slice_equal(value, line))
+            return false;
+    }
+    return true;
+}
+
+bool who_wants_node(const struct who_pod *pod, struct slice node, struct slice labels)
+{
+    const struct pod_details *details = &pod->details;
+
+    return has_labels(details->node_selector, labels) &&
+           (details->node_terms.count == 0 || node_terms_match(&details->node_terms, node, labels));
+}
+
 /* ---- its volumes ---- */
 
 bool who_is_of_template(const struct who_pod *pod, const struct claim *claim)

@@ -4,8 +4,6 @@
 #include "cache/objects/label_selector.h"
 #include "extender/commands/why/why_internal.h"
 
-#define CORDON_TAINT "node.kubernetes.io/unschedulable"
-
 /* Whether claims rule out some of the nodes, and not all. */
 static bool is_narrowed(const struct why_pod *pod)
 {
@@ -151,27 +149,10 @@ void why_tainted(struct why_pod *pod)
 
 /* ---- labels ---- */
 
-static bool has_labels(struct slice wanted, struct slice labels)
-{
-    (void)slice_cut(&wanted, '\n'); /* the mark of a label set */
-    while (wanted.len != 0) {
-        struct slice line = slice_cut(&wanted, '\n'), value;
-        struct slice key = slice_cut(&line, ' ');
-        if (!labels_find(labels, key, &value) || !slice_equal(value, line))
-            return false;
-    }
-    return true;
-}
-
 bool why_is_wanted(const struct why_pod *pod, const struct why_node *node)
 {
-    const struct pod_details *details = &pod->who.details;
-
-    if (!placement_knows_labels(pod->view.placement, node->placed))
-        return true;
-    return has_labels(details->node_selector, node->labels) &&
-           (details->node_terms.count == 0 ||
-            node_terms_match(&details->node_terms, node->name, node->labels));
+    return !placement_knows_labels(pod->view.placement, node->placed) ||
+           who_wants_node(&pod->who, node->name, node->labels);
 }
 
 /* "nodeSelector (pool=db)", "nodeAffinity (zone in a)", or both: what the pod asks of nodes. Empty:
