@@ -20,10 +20,8 @@ struct wanted {
 /* By what the cluster has of each node: a few words. */
 static bool may_take(const struct wanted *wanted, const struct node *node)
 {
-    const struct taint cordon = {SLICE(CORDON_TAINT), SLICE(""), SLICE("NoSchedule")};
-
     return node->exists && !node->is_not_ready && node != node_at(wanted->holder->pod->node) &&
-           (!node->is_unschedulable || who_tolerates(wanted->holder, &cordon)) &&
+           !who_is_cordoned(wanted->holder, node) &&
            (wanted->driver.len == 0 || !node->has_csi_node ||
             words_have(name_slice(node->drivers), wanted->driver));
 }

@@ -200,7 +200,9 @@ bool who_is_of_template(const struct who_pod *pod, const struct claim *claim);
 /* The first of a node's taints (struct taint) that keeps the pod away; NULL: none. */
 const struct taint *who_find_taint(const struct who_pod *pod, const struct pull_items *taints);
 bool who_tolerates(const struct who_pod *pod, const struct taint *taint);
-#define CORDON_TAINT "node.kubernetes.io/unschedulable"
+
+/* Whether the node is cordoned, and the pod does not tolerate that. */
+bool who_is_cordoned(const struct who_pod *pod, const struct node *node);
 
 /* Whether a node with these labels (label_selector.h) is one that the pod asks for. */
 bool who_wants_node(const struct who_pod *pod, struct slice node, struct slice labels);

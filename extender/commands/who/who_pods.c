@@ -257,6 +257,14 @@ const struct taint *who_find_taint(const struct who_pod *pod, const struct pull_
     return NULL;
 }
 
+bool who_is_cordoned(const struct who_pod *pod, const struct node *node)
+{
+    const struct taint cordon = {SLICE("node.kubernetes.io/unschedulable"), SLICE(""),
+                                 SLICE("NoSchedule")};
+
+    return node->is_unschedulable && !who_tolerates(pod, &cordon);
+}
+
 static bool has_labels(struct slice wanted, struct slice labels)
 {
     (void)slice_cut(&wanted, '\n'); /* the mark of a label set */

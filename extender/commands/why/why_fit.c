@@ -16,13 +16,6 @@ static bool is_narrowed(const struct why_pod *pod)
 
 /* ---- taints ---- */
 
-static bool is_cordoned(const struct why_pod *pod, const struct why_node *node)
-{
-    const struct taint cordon = {SLICE(CORDON_TAINT), SLICE(""), SLICE("NoSchedule")};
-
-    return node->node->is_unschedulable && !who_tolerates(&pod->who, &cordon);
-}
-
 void why_cordoned(struct why_pod *pod)
 {
     bool *rejected = is_narrowed(pod) ? why_flags(pod) : NULL;
@@ -30,7 +23,8 @@ void why_cordoned(struct why_pod *pod)
     if (rejected == NULL)
         return;
     for (size_t n = 0; n < pod->node_count; n++)
-        rejected[n] = pod->nodes[n].out_by == NULL && is_cordoned(pod, &pod->nodes[n]);
+        rejected[n] =
+            pod->nodes[n].out_by == NULL && who_is_cordoned(&pod->who, pod->nodes[n].node);
     struct slice names = why_node_names(pod, rejected, true);
     (void)why_add_nodes(pod, WHY_NARROWS, rejected, why_pod_reference(pod),
                         "cordoned, of the nodes that can have its volumes: %.*s", SLICE_ARG(names));
