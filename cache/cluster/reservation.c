@@ -58,23 +58,37 @@ static void remove_from_index(struct cluster *cluster, struct reservation *reser
     cluster->reserved_in[share_of(name_slice(reservation->ns))] -= !reservation->is_creation;
 }
 
+static void leave_claim(struct cluster *cluster, struct claim *claim)
+{
+    claim->named--;
+    claim_free_if_unused(cluster, claim);
+}
+
+static void leave_shared(struct cluster *cluster, struct reservation *reservation)
+{
+    if (reservation->shared_count == 0)
+        return;
+    DL_DELETE2(cluster->sharing, reservation, former_sharing, next_sharing);
+    while (reservation->shared_count != 0) {
+        struct claim *claim =
+            reservation->claims[reservation->claim_count + --reservation->shared_count];
+        claim->sharers--;
+        leave_claim(cluster, claim);
+    }
+}
+
 /* Frees a reservation that is not in the table. */
 static void reservation_free(struct cluster *cluster, struct reservation *reservation)
 {
-    for (size_t i = 0; i < reservation->claim_count + reservation->shared_count; i++) {
-        struct claim *claim = reservation->claims[i];
-        if (i >= reservation->claim_count)
-            claim->sharers--;
-        else if (reservation_has(reservation, claim))
-            claim->reservation = reservation_ref(NULL);
-        claim->named--;
-        claim_free_if_unused(cluster, claim);
+    leave_shared(cluster, reservation);
+    for (size_t i = 0; i < reservation->claim_count; i++) {
+        if (reservation_has(reservation, reservation->claims[i]))
+            reservation->claims[i]->reservation = reservation_ref(NULL);
+        leave_claim(cluster, reservation->claims[i]);
     }
     cluster->doubtful -= reservation->is_lost;
     if (reservation->is_creation)
         reservation_end_creation(cluster, reservation);
-    if (reservation->shared_count != 0)
-        DL_DELETE2(cluster->sharing, reservation, former_sharing, next_sharing);
     names_release(&cluster->names, reservation->ns);
     names_release(&cluster->names, reservation->name);
     names_release(&cluster->names, reservation->node);
@@ -252,7 +266,7 @@ static void inherit(struct cluster *cluster, struct reservation *reservation,
     reservation->is_doubtful = former->is_doubtful;
     reservation->is_lost = former->is_lost;
     cluster->doubtful += former->is_lost;
-    reservation->is_of_preemptor = former->is_of_preemptor;
+    reservation->is_of_preemptor = reservation->is_of_preemptor || former->is_of_preemptor;
     reservation->binds += former->binds;
     /* of a doubt, only a Binding that may be applied changes the end: reservation_doubt */
     if (former->is_doubtful || reservation->expires_ns < former->expires_ns)
@@ -278,6 +292,7 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
         return 0;
     }
     reservation->binds = binds;
+    reservation->is_of_preemptor = known != NULL && pod_is_nominated(known);
     reservation->expires_ns = expires_ns;
     if (former != NULL)
         inherit(cluster, reservation, former);
@@ -326,9 +341,14 @@ bool reservation_undo(struct cluster *cluster, const struct uid *uid)
 {
     struct reservation *reservation = reservation_find(cluster, uid);
 
-    if (reservation != NULL)
-        reservation->binds -= reservation->binds != 0;
-    return reservation_give_back(cluster, uid);
+    if (reservation == NULL)
+        return true;
+    reservation->binds -= reservation->binds != 0;
+    if (!reservation->is_of_preemptor || reservation_binds(reservation) ||
+        reservation->left_count == 0)
+        return reservation_give_back(cluster, uid);
+    leave_shared(cluster, reservation);
+    return false;
 }
 
 /* Reservations that are neither binding nor late are in the order in which they expire, so the loop

@@ -11,6 +11,7 @@
  *   pod rejected for good     ends, unless a bind of the pod is under way or in doubt
  *   pod rejected on the       the same; but that of a preemptor stays, since pods were evicted for
  *     nodes that are offered    it, and the next offer may have other nodes
+ *   bind refused              ends; that of a preemptor stays until it expires
  *   pod seen bound, or gone   ends: the pod itself holds the claims, or does not need them
  *   pod not created yet       stays though the API server has no such pod: it may have in a moment
  *
@@ -43,7 +44,8 @@ struct reservation {
     bool is_doubtful; /* a Binding was sent, and its outcome is not known: */
     bool is_lost;     /* its answer was lost; false: admission has let it pass */
     bool is_late;     /* it expires after a reservation that was made later */
-    bool is_of_preemptor;    /* pods are evicted for it */
+    bool is_of_preemptor;    /* pods are, or may have been, evicted for it: claimguard does it, or
+                                the pod is nominated to a node */
     bool is_creation;        /* the pod is bound as it is created, and has not been seen yet */
     uint32_t creation_bytes; /* then what it takes, with the names of its claims */
     uint64_t expires_ns;
@@ -121,8 +123,9 @@ void reservation_settle(struct cluster *cluster, const struct uid *uid, uint64_t
 /* The pod could not be read: it stays in doubt, and is not due before expires_ns. */
 void reservation_postpone(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
-/* A bind has ended: it was refused. Ends the reservation; false: another bind of the pod is under
- * way or in doubt, so the reservation stays. */
+/* A bind has ended: it was refused. Ends the reservation; false: it stays, because another bind of
+ * the pod is under way or in doubt, or because it is a preemptor's: kube-scheduler clears the
+ * nomination of a pod whose bind fails, and nothing else would keep the claims for it. */
 bool reservation_undo(struct cluster *cluster, const struct uid *uid);
 
 /* The pod does not need its reservation. Ends it; false: a bind of the pod is under way or in

@@ -303,6 +303,26 @@ static void the_claim_is_kept_for_the_preemptor(void)
     expect(high->node >= 0 && other->node < 0, "nobody else gets it");
 }
 
+/* Its scheduler does not ask again: the claim is kept for a while, and then no more. */
+static void the_claim_is_kept_for_a_preemptor_whose_bind_is_refused(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *other;
+
+    (void)create("high", 100, DATA);
+    for (int seconds = 0; seconds < 60 && low->exists; seconds++)
+        wait_seconds(1);
+    world.fault = (struct planned_fault){
+        .count = 1, .method = "PATCH", .path = "/c0", .fate = FATE_LOST, .status = 503};
+    for (int seconds = 0; seconds < 60 && world.fault.count != 0; seconds++)
+        wait_seconds(1);
+    world.schedulers[0].is_up = false;
+    other = create("other", 10, DATA);
+    wait_seconds(1);
+    expect(!filter_passes(other), "nobody else gets it");
+    wait_seconds(80);
+    expect(filter_passes(other), "nobody waits for ever");
+}
+
 static void the_higher_of_two_preemptors_gets_the_claim(void)
 {
     struct sim_pod *low = holder("low", 10, DATA), *middle = create("middle", 50, DATA), *high;
@@ -312,6 +332,11 @@ static void the_higher_of_two_preemptors_gets_the_claim(void)
     high = create("high", 100, DATA);
     wait_seconds(60);
     expect(high->node >= 0 && middle->preemption == 0, "after no further eviction");
+}
+
+static void lock_claims(void)
+{
+    world.is_annotation = true;
 }
 
 static void disable_preemption(void)
@@ -352,6 +377,7 @@ int main(int argc, char **argv)
         {ROW(two_holders_are_evicted_together), NULL},
         {ROW(a_terminating_holder_is_waited_for_and_not_evicted), NULL},
         {ROW(the_claim_is_kept_for_the_preemptor), NULL},
+        {ROW(the_claim_is_kept_for_a_preemptor_whose_bind_is_refused), lock_claims},
         {ROW(the_higher_of_two_preemptors_gets_the_claim), NULL},
     };
 

@@ -93,6 +93,33 @@ Test(reservation_binds, a_pod_that_is_bound_reserves_nothing)
     cr_expect_eq(count(), 0);
 }
 
+/* kube-scheduler clears the nomination of a pod whose bind fails. */
+Test(reservation_binds, a_refused_bind_of_a_nominated_pod_keeps_what_is_exclusive_until_it_expires)
+{
+    struct claim_reference claims[] = {{.name = {"data", 4}}, {.name = {"shared", 6}}};
+    struct pod_object pod = pod_of("first", UID(1), 10, 2), equal = pod_of("equal", UID(2), 10, 1);
+    const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("shared"));
+
+    pod.claims = claims;
+    pod.nominated_node = SLICE("node-1");
+    apply_pod(&pod, "", "5");
+    reserve(&pod, true, 100);
+    struct uid uid = cluster.reservations->uid;
+    cr_expect_eq(claim->sharers, 1);
+    cr_expect_not(reservation_undo(&cluster, &uid));
+    cr_expect_eq(claim->sharers, 0, "others may have what is shared");
+    pod.nominated_node = SLICE("");
+    apply_pod(&pod, "", "6");
+    cr_expect_eq(evaluate(&equal).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    reserve(&pod, true, 120);
+    cr_expect_eq(claim->sharers, 1);
+    cr_expect_not(reservation_undo(&cluster, &uid), "nor does the next one end it");
+    struct reservation *expired = reservation_expired(&cluster, 120);
+    cr_assert_not_null(expired);
+    reservation_end(&cluster, expired);
+    cr_expect_eq(evaluate(&equal).code, CODE_SUCCESS);
+}
+
 /* A scheduler that was restarted asks about a pod whose bind is still under way. */
 Test(reservation_binds, a_bind_stays_one_when_its_pod_is_evaluated_or_bound_again)
 {
