@@ -88,7 +88,7 @@ static enum attachment driver_attachment(const struct cluster *cluster, struct s
     const struct resource *driver = cluster_find_resource(cluster, KIND_CSI_DRIVER, name);
 
     if (driver == NULL)
-        return otherwise;
+        return in_tree_driver_attaches(name) ? ATTACHMENT_YES : otherwise;
     return (resource_number(driver) & CSI_DRIVER_DOES_NOT_ATTACH) != 0 ? ATTACHMENT_NO
                                                                        : ATTACHMENT_YES;
 }

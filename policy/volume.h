@@ -63,8 +63,9 @@ enum attachment { ATTACHMENT_UNKNOWN, ATTACHMENT_NO, ATTACHMENT_YES };
 enum attachment volume_attachment(const struct cluster *cluster, const struct resource *volume,
                                   bool knows_drivers);
 
-/* The same of a claim's volume. Without a volume, the CSIDriver of the provisioner decides; it is
- * not known without one, because a provisioner need not be a CSI driver. */
+/* The same of a claim's volume. Without a volume, the CSIDriver of the provisioner decides; without
+ * one it is known of drivers that have replaced in-tree plug-ins only (objects.h), because a
+ * provisioner need not be a CSI driver. */
 enum attachment volume_attachment_of(const struct cluster *cluster, const struct claim *claim,
                                      bool knows_drivers);
 

@@ -256,6 +256,9 @@ bool phase_is_terminal(struct slice phase);
  * none. */
 struct slice in_tree_driver(struct slice plugin);
 
+/* Whether it is such a driver, and known to attach its volumes, also without its CSIDriver. */
+bool in_tree_driver_attaches(struct slice driver);
+
 /* The field of a PersistentVolume's spec that has such a source: "awsElasticBlockStore"; NULL:
  * none.
  */

@@ -143,18 +143,20 @@ static const struct in_tree {
     const char *plugin, *driver; /* driver NULL: none; the plug-in attaches the volume itself */
     const char *source;          /* the field of a PersistentVolume's spec */
     const char *zone_key;        /* the driver's label of a node's zone; NULL: none */
+    bool attaches;               /* the CSIDriver of each release of the driver says so */
 } in_tree[IN_TREE_SOURCES] = {
     {"kubernetes.io/aws-ebs", "ebs.csi.aws.com", "awsElasticBlockStore",
-     "topology.ebs.csi.aws.com/zone"},
-    {"kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "gcePersistentDisk", "topology.gke.io/zone"},
+     "topology.ebs.csi.aws.com/zone", true},
+    {"kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "gcePersistentDisk", "topology.gke.io/zone",
+     true},
     {"kubernetes.io/cinder", "cinder.csi.openstack.org", "cinder",
-     "topology.cinder.csi.openstack.org/zone"},
-    {"kubernetes.io/azure-disk", "disk.csi.azure.com", "azureDisk", NULL},
-    {"kubernetes.io/azure-file", "file.csi.azure.com", "azureFile", NULL},
-    {"kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", "vsphereVolume", NULL},
-    {"kubernetes.io/portworx-volume", "pxd.portworx.com", "portworxVolume", NULL},
-    {"kubernetes.io/iscsi", NULL, "iscsi", NULL},
-    {"kubernetes.io/fc", NULL, "fc", NULL},
+     "topology.cinder.csi.openstack.org/zone", true},
+    {"kubernetes.io/azure-disk", "disk.csi.azure.com", "azureDisk", NULL, true},
+    {"kubernetes.io/azure-file", "file.csi.azure.com", "azureFile", NULL, false},
+    {"kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", "vsphereVolume", NULL, true},
+    {"kubernetes.io/portworx-volume", "pxd.portworx.com", "portworxVolume", NULL, false},
+    {"kubernetes.io/iscsi", NULL, "iscsi", NULL, false},
+    {"kubernetes.io/fc", NULL, "fc", NULL, false},
 };
 
 /* Of that plug-in; without driver and source: it is none of them. */
@@ -169,6 +171,14 @@ static struct in_tree find_in_tree(struct slice plugin)
 struct slice in_tree_driver(struct slice plugin)
 {
     return slice_of(find_in_tree(plugin).driver);
+}
+
+bool in_tree_driver_attaches(struct slice driver)
+{
+    for (size_t i = 0; i < IN_TREE_SOURCES; i++)
+        if (in_tree[i].attaches && slice_equal(driver, slice_of(in_tree[i].driver)))
+            return true;
+    return false;
 }
 
 const char *in_tree_source(struct slice plugin)
@@ -280,7 +290,9 @@ bool volume_finish(struct pull *json, struct arena *arena, struct resource_objec
     for (size_t i = 0; i < IN_TREE_SOURCES; i++)
         if (volume->reading.sources[i])
             volume->attributes[VOLUME_IN_TREE] = slice_of(in_tree[i].plugin);
-    if (!slice_equal(volume->reading.phase, SLICE("Available")) ||
+    /* without a phase, it was made a moment ago, or is a manifest: it will be Available */
+    if ((volume->reading.phase.len != 0 &&
+         !slice_equal(volume->reading.phase, SLICE("Available"))) ||
         volume->meta.deletion_timestamp.len != 0)
         return true;
     return make_offer(arena, volume) || pull_problem(json, pull_too_big);

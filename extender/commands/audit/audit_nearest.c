@@ -87,13 +87,13 @@ struct claim_record *audit_claim_of(struct audit_check *check, const struct reco
 
 /* ---- drivers ---- */
 
-/* By the CSIDrivers of that name; without one, `otherwise`. */
+/* By the CSIDrivers of that name; without one, `otherwise`, if its name does not tell. */
 static enum attachment driver_attachment(struct audit_check *check, struct slice name,
                                          const struct record *from, enum attachment otherwise)
 {
     struct record *first = inventory_find(check->inventory, KIND_CSI_DRIVER, SLICE(""), name);
     size_t best = best_nearness(first, from);
-    enum attachment all = otherwise;
+    enum attachment all = in_tree_driver_attaches(name) ? ATTACHMENT_YES : otherwise;
 
     for (struct record *at = next_near(first, from, best), *before = NULL; at != NULL;
          before = at, at = next_near(at->same, from, best)) {
@@ -226,9 +226,12 @@ enum attachment audit_attachment(struct audit_check *check, const struct claim_r
 {
     const struct resource *volume = audit_volume_of(check, claim);
     bool knows_drivers = inventory_is_complete(check->inventory, KIND_CSI_DRIVER);
+    enum attachment of_class = volume == NULL ? class_attachment(check, claim) : ATTACHMENT_UNKNOWN;
 
+    if (volume == NULL && of_class == ATTACHMENT_UNKNOWN) /* or of one that will be its volume */
+        volume = volume_free_for(check->cluster, claim->stored);
     if (volume == NULL)
-        return class_attachment(check, claim);
+        return of_class;
     return volume_driver(volume).len == 0
                ? volume_attachment(check->cluster, volume, knows_drivers)
                : driver_attachment(check, volume_driver(volume), &claim->record,

@@ -207,16 +207,35 @@ static int read_file(struct manifests *manifests, const char *path, struct error
 
 /* ---- folders ---- */
 
+/* Of folders for which there is no program, the first one is noted with the reason and what to do,
+ * and the others by their names. */
+static bool names_it_only(struct manifests *manifests, const struct manifest_folder *folder)
+{
+    struct unrendered *unrendered = &manifests->unrendered[renderer_is_chart(folder->renderer)];
+
+    if (!unrendered->has_first) {
+        unrendered->has_first = true;
+        return false;
+    }
+    audit_list(manifests->report, &unrendered->others, slice_of(folder->path));
+    manifests->problems.count++;
+    return true;
+}
+
 static int read_rendered(struct manifests *manifests, struct manifest_folder *folder,
                          struct error *err)
 {
     struct audit_report *report = manifests->report;
     struct rendering rendering;
+
+    load_progress_say(&manifests->progress, "rendering", folder->path);
     int rc =
         rendering_make(&rendering, folder->renderer, folder->path, report->ns, &report->arena, err);
 
     manifests->rendering = &rendering;
     folder->has_failed = rc < 0;
+    if (rc == ERROR_NOT_FOUND && names_it_only(manifests, folder))
+        return 0;
     if (rc == 0 && manifests->parts++ == 0)
         manifests->first_part = folder->path;
     if (rc > 0)
@@ -621,6 +640,10 @@ void manifests_end(struct manifests *manifests)
     struct slice others = name_others(manifests);
 
     manifests->others_named = others.len == 0 ? NULL : others.ptr;
+    for (size_t i = 0; i < 2; i++)
+        if (manifests->unrendered[i].others.len != 0)
+            gaps_add(gaps, UINT64_MAX, "not read for the same reason: %.*s",
+                     SLICE_ARG(manifests->unrendered[i].others));
     if (manifests->templates.count != 0)
         gaps_add(gaps, 0, "templates were not read: %zu; the first one: %s",
                  manifests->templates.count, manifests->templates.first.message);

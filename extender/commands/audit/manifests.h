@@ -32,6 +32,12 @@ struct unread {
     struct error first;
 };
 
+/* Folders that were not rendered, because there is no program: "a, b" behind the first one. */
+struct unrendered {
+    bool has_first;
+    struct slice others;
+};
+
 struct manifests {
     struct inventory *inventory;
     struct audit_report *report;
@@ -55,6 +61,7 @@ struct manifests {
     size_t parts;                                   /* that nothing uses, and are not read */
     const char *first_part;
     struct unread problems, templates; /* templates: without an error */
+    struct unrendered unrendered[2];   /* kustomizations, charts */
     struct other_kind {
         struct type type;
         size_t count;

@@ -60,6 +60,18 @@ void load_progress_begin(struct load_progress *progress, struct source *source)
     source->progress_context = progress;
 }
 
+void load_progress_say(struct load_progress *progress, const char *what, const char *path)
+{
+    char shown[PATH_SHOWN_MAX];
+
+    if (!progress->is_shown)
+        return;
+    (void)snprintf(shown, sizeof shown, "%s", path);
+    make_printable(shown);
+    progress->shown_ms = elapsed_ms(progress) + 1; /* never 0 */
+    (void)fprintf(stderr, "\r%s %s \033[K", what, shown);
+}
+
 void load_progress_end(const struct load_progress *progress)
 {
     if (progress->shown_ms != 0)

@@ -25,6 +25,8 @@ struct load_progress {
 };
 void load_progress_begin(struct load_progress *progress, struct source *source);
 bool load_progress_is_due(struct load_progress *progress);
+/* The line says what is done with that path, from now on. */
+void load_progress_say(struct load_progress *progress, const char *what, const char *path);
 void load_progress_end(const struct load_progress *progress);
 
 /* As text_sink of source.h. */

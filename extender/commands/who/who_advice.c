@@ -184,6 +184,16 @@ static const struct pod *advise_copy(struct advice_list *advice, const struct wh
     return copy;
 }
 
+/* Whether the holder's controller makes it again, and no pod of the same one waits. */
+static bool is_rival(const struct who_claim *claim, const struct who_pod *holder)
+{
+    struct who_pod user;
+
+    return holder->owner.name.len != 0 &&
+           (!who_find_user(&user, claim) || user.pod == holder->pod ||
+            !owner_is_same(&user.owner, &holder->owner));
+}
+
 static void advise_holder(struct advice_list *advice, const struct who_claim *claim,
                           const struct who_pod *holder)
 {
@@ -195,7 +205,7 @@ static void advise_holder(struct advice_list *advice, const struct who_claim *cl
     }
     advice_of_node(advice, claim, holder);
     advice_of_drain(advice, claim, holder);
-    if (has_kubelet || holder->owner.name.len != 0)
+    if (has_kubelet || is_rival(claim, holder))
         advice_by_owner(advice, claim, holder);
 }
 
@@ -535,6 +545,28 @@ static void advise_remaking(struct advice_list *advice, const struct who_claim *
                         SLICE_ARG(data));
 }
 
+/* Of a claim that is being deleted, and that no pod keeps. */
+static void advise_claim_finalizers(struct advice_list *advice, const struct who_claim *claim)
+{
+    const struct slice *finalizers = claim->details.finalizers.items;
+    bool has_other = false;
+
+    for (size_t i = 0; i < claim->details.finalizers.count; i++) {
+        if (slice_equal(finalizers[i], SLICE("kubernetes.io/pvc-protection")))
+            continue;
+        if (!has_other)
+            advise_keeping(advice, claim);
+        has_other = true;
+        advice_list_add(
+            advice,
+            "the claim is being deleted, no pod can use it any more, and its finalizer %.*s has to "
+            "be removed by %s",
+            SLICE_ARG(finalizers[i]), who_removes(finalizers[i]));
+    }
+    if (!has_other)
+        advice_list_add(advice, "the claim is being deleted: no pod can use it any more");
+}
+
 static void advise_deletion(struct advice_list *advice, const struct who_claim *claim)
 {
     bool is_retained = slice_equal(claim->volume_details.reclaim_policy, SLICE("Retain"));
@@ -543,7 +575,7 @@ static void advise_deletion(struct advice_list *advice, const struct who_claim *
 
     advice->has_failed = advice->has_failed || keepers.ptr == NULL;
     if (claim->assigned_count == 0 && count == 0) {
-        advice_list_add(advice, "the claim is being deleted: no pod can use it any more");
+        advise_claim_finalizers(advice, claim);
         return;
     }
     if (count == 0)

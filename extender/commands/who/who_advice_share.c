@@ -63,6 +63,17 @@ static struct slice toleration_text(const struct who_claim *claim, const struct 
                               SLICE_ARG(taint->key));
 }
 
+/* The holder's node is cordoned: a drain may bring the holder to the pod's node. {NULL, 0}: no
+ * memory. */
+static struct slice draining_text(const struct who_claim *claim, const struct who_pod *pod)
+{
+    return arena_printf(claim->arena,
+                        "before node %.*s, which is cordoned, is drained, have %.*s %.*s place its "
+                        "pods on node %.*s (podAffinity to pod %.*s); or uncordon it, and ",
+                        SLICE_ARG(pod->blocked_by), OWNER_ARG(&claim->holders[0].owner),
+                        SLICE_ARG(pod_node(pod->pod)), SLICE_ARG(pod_name(pod->pod)));
+}
+
 bool advice_of_sharing(struct advice_list *advice, const struct who_claim *claim)
 {
     const struct who_pod *pod = find_remote(claim);
@@ -73,14 +84,13 @@ bool advice_of_sharing(struct advice_list *advice, const struct who_claim *claim
         return false;
     struct slice placing = placing_text(claim, pod), name = pod->blocked_by;
     struct slice more = toleration_text(claim, pod, name);
-    advice->has_failed = advice->has_failed || placing.ptr == NULL;
+    struct slice first = node->is_unschedulable ? draining_text(claim, pod) : SLICE("");
+    advice->has_failed = advice->has_failed || placing.ptr == NULL || first.ptr == NULL;
     advice_list_add(
         advice,
-        "pods of one node can share the volume: %s%.*s%s%.*s on node %.*s, where pod %.*s/%.*s has "
+        "pods of one node can share the volume: %.*s%.*s on node %.*s, where pod %.*s/%.*s has "
         "it (nodeSelector, or podAffinity to that pod%.*s); or use a ReadWriteMany volume",
-        node->is_unschedulable ? "uncordon node " : "",
-        SLICE_ARG(node->is_unschedulable ? name : SLICE("")),
-        node->is_unschedulable ? ", and " : "", SLICE_ARG(placing), SLICE_ARG(name),
-        POD_ARG(claim->holders[0].pod), SLICE_ARG(more));
+        SLICE_ARG(first), SLICE_ARG(placing), SLICE_ARG(name), POD_ARG(claim->holders[0].pod),
+        SLICE_ARG(more));
     return true;
 }
