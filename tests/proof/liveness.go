@@ -60,8 +60,17 @@ func (w *worker) evictedOnce(preemptor, waiter *worker) {
 	}
 	isBoundNow := func(w *worker) bool { return isBound(w.get()) }
 	holder := create(w, "low", byExtender)
-	for ; holder != nil && !isBound(holder) && time.Since(began) < livenessLimit; holder = w.get() {
+	for holder != nil && !isBound(holder) && time.Since(began) < livenessLimit {
 		w.ask(holder, byExtender)
+		if read := w.get(); read != nil { // nil: no answer
+			holder = read
+		}
+	}
+	if !isBound(holder) {
+		w.history.find(finding{kind: "stuck", claim: w.claim.name, text: fmt.Sprintf(
+			"claim %s: pod %s, which is alone, is not bound", w.claim.name, w.podName())})
+		w.remove(holder)
+		return
 	}
 	wanted := create(preemptor, "high", byScheduler1)
 	waiting := create(waiter, "low", byScheduler1)
