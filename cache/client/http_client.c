@@ -1,12 +1,17 @@
 #include "cache/client/http_client.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "cache/client/http_client_internal.h"
 #include "config/base/clock.h"
 
-enum { CONNECTIONS_KEPT = 64, CREDENTIALS_POLL_MS = 20 };
+enum { CONNECTIONS_KEPT = 64, CREDENTIALS_POLL_MS = 20, EVENTS_AT_ONCE = 16 };
 
 int http_client_global_init(struct error *err)
 {
@@ -20,6 +25,108 @@ void http_client_global_cleanup(void)
     curl_global_cleanup();
 }
 
+/* ---- the events of sockets ----
+ *
+ * With epoll, an event of a watch costs the work on its own connection; curl_multi_perform and
+ * curl_multi_poll would ask about all of them, each time. */
+
+/* libcurl wants to know of these events of the socket: its socket function. It does not fail, which
+ * would end all calls: one whose socket cannot be followed ends by its time-out. */
+static int follow_socket(CURL *easy, curl_socket_t socket, int what, void *context, void *unused)
+{
+    const struct http_client *client = context;
+    struct epoll_event event = {.data.fd = socket};
+
+    (void)easy;
+    (void)unused;
+    if (what == CURL_POLL_REMOVE) {
+        (void)epoll_ctl(client->epoll, EPOLL_CTL_DEL, socket, NULL);
+        return 0;
+    }
+    event.events = ((what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0) |
+                   ((what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0);
+    if (epoll_ctl(client->epoll, EPOLL_CTL_MOD, socket, &event) < 0)
+        (void)epoll_ctl(client->epoll, EPOLL_CTL_ADD, socket, &event);
+    return 0;
+}
+
+/* Its timer function. */
+static int set_timer(CURLM *multi, long timeout_ms, void *context)
+{
+    struct http_client *client = context;
+
+    (void)multi;
+    client->timer_ns =
+        timeout_ms < 0 ? UINT64_MAX : monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+    return 0;
+}
+
+static int follow_events(struct http_client *client, struct error *err)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    client->timer_ns = UINT64_MAX;
+    client->epoll = epoll_create1(EPOLL_CLOEXEC);
+    client->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event.data.fd = client->wake;
+    if (client->epoll < 0 || client->wake < 0 ||
+        epoll_ctl(client->epoll, EPOLL_CTL_ADD, client->wake, &event) < 0)
+        return error_system(err, errno, "epoll");
+    (void)curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, follow_socket);
+    (void)curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+    (void)curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    (void)curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+    return 0;
+}
+
+static void close_events(struct http_client *client)
+{
+    if (client->epoll >= 0)
+        (void)close(client->epoll);
+    if (client->wake >= 0)
+        (void)close(client->wake);
+}
+
+static void act(struct http_client *client, const struct epoll_event *event)
+{
+    int running = 0, what = ((event->events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+                            ((event->events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+                            ((event->events & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
+    uint64_t wakes;
+
+    if (event->data.fd == client->wake)
+        (void)!read(client->wake, &wakes, sizeof wakes);
+    else
+        (void)curl_multi_socket_action(client->multi, event->data.fd, what, &running);
+}
+
+static void act_if_due(struct http_client *client)
+{
+    int running = 0;
+
+    if (monotonic_ns() < client->timer_ns)
+        return;
+    client->timer_ns = UINT64_MAX; /* unless it is set again, within this call */
+    (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+}
+
+/* Waits until that time, or for an event. */
+static void wait_and_act(struct http_client *client, uint64_t until_ns)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    uint64_t now_ns = monotonic_ns();
+    uint64_t next_ns = until_ns < client->timer_ns ? until_ns : client->timer_ns;
+    uint64_t wait_ms = next_ns <= now_ns ? 0 : (next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+    int count = epoll_wait(client->epoll, events, EVENTS_AT_ONCE,
+                           wait_ms < INT_MAX ? (int)wait_ms : INT_MAX);
+
+    for (int i = 0; i < count; i++)
+        act(client, &events[i]);
+    act_if_due(client);
+}
+
+/* ---- the client ---- */
+
 int http_client_new(struct http_client **out, const struct kubeconfig *kubeconfig,
                     struct error *err)
 {
@@ -32,6 +139,12 @@ int http_client_new(struct http_client **out, const struct kubeconfig *kubeconfi
     if (client->multi == NULL) {
         free(client);
         return error_no_memory(err);
+    }
+    if (follow_events(client, err) < 0) {
+        (void)curl_multi_cleanup(client->multi);
+        close_events(client);
+        free(client);
+        return err->code;
     }
     (void)curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_KEPT);
     TAILQ_INIT(&client->waiting);
@@ -68,6 +181,7 @@ void http_client_free(struct http_client *client)
     while ((call = TAILQ_FIRST(&client->running)) != NULL)
         call_free(client, call);
     (void)curl_multi_cleanup(client->multi);
+    close_events(client);
     credentials_dispose(&client->credentials);
     free(client);
 }
@@ -284,26 +398,36 @@ int64_t http_client_unanswered_ms(const struct http_client *client)
     return since_ns == 0 || now_ns < since_ns ? 0 : (int64_t)((now_ns - since_ns) / NS_PER_MS);
 }
 
-void http_client_poll(struct http_client *client, int timeout_ms)
+/* Ends calls that have an answer. Whether there was one. */
+static bool finish_all(struct http_client *client)
 {
-    int running = 0, left = 0;
-    uint64_t now_ns = monotonic_ns();
-    uint64_t next_ns = attend(client, now_ns);
+    bool has_any = false;
+    int left = 0;
 
-    (void)curl_multi_perform(client->multi, &running);
     for (CURLMsg *message; (message = curl_multi_info_read(client->multi, &left)) != NULL;) {
         if (message->msg != CURLMSG_DONE)
             continue;
         finish(client, message->easy_handle, message->data.result);
-        timeout_ms = 0; /* there may be more to start */
+        has_any = true;
+    }
+    return has_any;
+}
+
+void http_client_poll(struct http_client *client, int timeout_ms)
+{
+    uint64_t now_ns = monotonic_ns();
+    uint64_t until_ns = now_ns + (timeout_ms < 0 ? 0 : (uint64_t)timeout_ms * NS_PER_MS);
+    uint64_t next_ns = attend(client, now_ns);
+
+    act_if_due(client);
+    if (!finish_all(client)) { /* else there may be more to start */
+        wait_and_act(client, next_ns < until_ns ? next_ns : until_ns);
+        (void)finish_all(client);
     }
     note_silence(client);
-    if (next_ns != UINT64_MAX && (next_ns - now_ns) / NS_PER_MS < (uint64_t)timeout_ms)
-        timeout_ms = (int)((next_ns - now_ns) / NS_PER_MS) + 1;
-    (void)curl_multi_poll(client->multi, NULL, 0, timeout_ms, NULL);
 }
 
 void http_client_wake(struct http_client *client)
 {
-    (void)curl_multi_wakeup(client->multi);
+    (void)!write(client->wake, &(uint64_t){1}, sizeof(uint64_t));
 }
