@@ -14,15 +14,12 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
                            "kubectl delete pod -n <ns> <name>",
                            "no controller creates the pod again",
                            "create the pod again from its manifest", NULL},
-    [ADVICE_DELETE_OLD_POD] =
-        {"delete-old-pod",
-         "the pod is of the older ReplicaSet of a Deployment whose new pod waits for the claim, "
-         "and "
-         "no other pod of the Deployment has it",
-         "kubectl delete pod -n <ns> <name>",
-         "it stops that pod; the old ReplicaSet may create another one first: then only the "
-         "strategy Recreate helps",
-         NULL, NULL},
+    [ADVICE_END_OLD] =
+        {"end-old",
+         "the holder is of the older ReplicaSet of a Deployment whose new pod waits for the claim, "
+         "and no other pod of the Deployment has it",
+         "kubectl scale -n <ns> replicaset <name> --replicas=0",
+         "it stops the old pod: there is none until the new one is ready", NULL, NULL},
     [ADVICE_DELETE_ENDED_POD] = {"delete-ended-pod",
                                  "the pod has ended, and names a claim that is being deleted, "
                                  "which goes when no pod that has a node names it",

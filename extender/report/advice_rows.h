@@ -33,7 +33,7 @@ enum advice_row {
     ADVICE_NONE,
     /* what changes something */
     ADVICE_DELETE_POD,
-    ADVICE_DELETE_OLD_POD,
+    ADVICE_END_OLD,
     ADVICE_DELETE_ENDED_POD,
     ADVICE_SUSPEND_JOB,
     ADVICE_SUSPEND_CRON_JOB,

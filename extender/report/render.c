@@ -10,6 +10,7 @@
 
 struct render {
     enum output_format format;
+    bool is_list;       /* of pods that wait, which have names */
     bool ok;            /* no error so far */
     size_t count;       /* results */
     size_t schedulable; /* of them */
@@ -270,6 +271,8 @@ static void print_tables(const struct render *render)
                  "not by the scheduler's own (resources, taints, affinity).\n",
                  render->count, render->count == 1 ? "pod" : "pods", render->schedulable,
                  render->count - render->schedulable);
+    if (render->is_list && render->schedulable != render->count)
+        (void)puts("\"claimguard why POD\" says which node lacks what, and what helps.");
     if (render->has_victims)
         (void)puts(
             "A PodDisruptionBudget may forbid an eviction: the dry run does not check them.");
@@ -298,6 +301,7 @@ struct render *render_new(enum output_format format, bool is_list)
     if (render == NULL)
         return NULL;
     render->format = format;
+    render->is_list = is_list;
     render->ok = true;
     if (!is_data(format)) {
         begin_tables(render);

@@ -183,16 +183,10 @@ rollout_is_stuck() {
     new=$(k -n "$namespace" get pods -l app=shop -o json | jq -r '.items[] | select(.spec.nodeName == null).metadata.name')
     await 30 "the scheduler has said why" why_of "$new" .message
 }
-# The old ReplicaSet may be faster; then the next piece of advice is taken.
-advice_delete_old_pod() {
+advice_end_old() {
     local new
     rollout_is_stuck
-    take delete-old-pod why "$new"
-    for _ in $(seq 50); do
-        ! shop_runs_version 2 || break
-        sleep 0.2
-    done
-    shop_runs_version 2 || take recreate who data
+    take end-old why "$new"
     await 60 "the new version runs" shop_runs_version 2
     has_its_volume data
 }

@@ -151,7 +151,7 @@ kind: ValidatingWebhookConfiguration
 metadata: {name: claimguard-late}
 webhooks:
 - name: held.e2e.example.com
-  clientConfig: {url: "https://127.0.0.1:$(($(admission_port) + 3))/", caBundle: $(base64 -w0 "$plane/silence-tls/ca.crt")}
+  clientConfig: {url: "https://127.0.0.1:$(($(admission_port) + 3))/hold", caBundle: $(base64 -w0 "$plane/silence-tls/ca.crt")}
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods, pods/binding, bindings]}]
   matchConditions: [{name: is-the-first, expression: request.name == "first"}]
   failurePolicy: Ignore
@@ -167,13 +167,11 @@ is_called() {
 }
 hold() {
     let_go
-    rm -f "$plane/silence.log" "$plane/silence"
-    mkfifo "$plane/silence"
-    plane_run "$plane" silence openssl s_server -quiet -accept "127.0.0.1:$(($(admission_port) + 3))" \
-        -cert "$plane/silence-tls/tls.crt" -key "$plane/silence-tls/tls.key" <>"$plane/silence"
+    rm -f "$plane/silence.log"
+    plane_run "$plane" silence "$e2e/mutator.py" $(($(admission_port) + 3)) "$plane/silence-tls/tls.crt" "$plane/silence-tls/tls.key"
     await 10 "it listens" listens $(($(admission_port) + 3))
 }
-is_waited_for() { grep -q '"name":"first"' "$plane/silence.log"; } # s_server writes what it reads
+is_waited_for() { grep -q '^held first' "$plane/silence.log"; }
 let_go() { plane_kill "$plane" silence KILL; }
 
 # ask_WAY CLAIMGUARD POD NODE: by the extender's verb, by the Binding of another client, or by creating it with its node.

@@ -74,7 +74,7 @@ group_advice() {
         advice_keep_claims \
         advice_suspend_job \
         advice_suspend_cron_job \
-        advice_delete_old_pod \
+        advice_end_old \
         advice_recreate \
         advice_out_of_service \
         advice_in_service \

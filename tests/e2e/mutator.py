@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""mutator.py PORT CERTIFICATE KEY: a mutating webhook on loopback. /claim gives a pod the claim that its annotation
-e2e.example.com/claim names; /uid takes the UID from a Binding. What is not for it, it lets pass."""
+"""mutator.py PORT CERTIFICATE KEY: a webhook on loopback. /claim gives a pod the claim that its annotation
+e2e.example.com/claim names; /uid takes the UID from a Binding; what is not for them, they let pass. /hold prints the name, and does
+not answer."""
 import base64
 import http.server
 import json
 import ssl
 import sys
+import time
 
 
 def claim(pod):
@@ -26,6 +28,9 @@ class Webhook(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         request = review.pop("request")
+        if self.path.startswith("/hold"):
+            print("held", request["name"], flush=True)
+            time.sleep(3600)
         patch = {"/claim": claim, "/uid": uid}[self.path.split("?")[0]](request["object"])
         review["response"] = {"uid": request["uid"], "allowed": True, "patchType": "JSONPatch",
                               "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
@@ -37,8 +42,11 @@ class Webhook(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Webhook)
+class Server(http.server.ThreadingHTTPServer):
+    def finish_request(self, request, client_address):  # in the connection's thread: others need not wait for its handshake
+        super().finish_request(tls.wrap_socket(request, server_side=True), client_address)
+
+
 tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 tls.load_cert_chain(sys.argv[2], sys.argv[3])
-server.socket = tls.wrap_socket(server.socket, server_side=True)
-server.serve_forever()
+Server(("127.0.0.1", int(sys.argv[1])), Webhook).serve_forever()

@@ -438,20 +438,23 @@ static void advise_finished(struct advice_list *advice, const struct who_claim *
 static void advise_keeping(struct advice_list *advice, const struct who_claim *claim)
 {
     struct slice policy = claim->volume_details.reclaim_policy;
+    const struct advice_words words = {.name = claim->volume, .before = policy};
     bool stays = claim->volume_details.deletion_timestamp.len == 0;
 
     if (!claim->has_volume || slice_equal(policy, SLICE("Retain")))
         return;
+    if (!stays) {
+        advice_list_add(advice, "the volume is being deleted: first note what its storage is");
+        advice_list_row(advice, ADVICE_SEE_VOLUME, &words);
+    }
     advice_list_add(
         advice,
         "volume and data %s with the claim (reclaim policy %.*s). To keep them, do this before: %s",
         policy.len == 0 ? "may go" : "go", SLICE_ARG(policy.len == 0 ? SLICE("not known") : policy),
-        stays ? "then a new claim can have them, by volumeName, when the volume's claimRef.uid is "
-                "removed"
-              : "the volume, which is being deleted, goes then, and its storage stays: note what "
-                "it is, for a new PersistentVolume");
-    advice_list_row(advice, ADVICE_KEEP_VOLUME,
-                    &(const struct advice_words){.name = claim->volume, .before = policy});
+        stays ? "then a new claim can have them, by volumeName, when the volume's "
+                "claimRef.uid is removed"
+              : "then the storage stays, for a new PersistentVolume");
+    advice_list_row(advice, ADVICE_KEEP_VOLUME, &words);
     if (!stays)
         advice_list_stay(advice);
 }

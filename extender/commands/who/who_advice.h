@@ -23,6 +23,10 @@ void advice_of_earlier(struct advice_list *advice, const struct who_claim *claim
  * it cannot, or none waits so. */
 bool advice_of_sharing(struct advice_list *advice, const struct who_claim *claim);
 
+/* "; 3 that would fit are bound, pv-a to claim shop/a": volumes of the claim's class. Empty: none;
+ * {NULL, 0}: no memory. */
+struct slice advice_taken_text(const struct who_claim *claim);
+
 /* Of a pod, for a row of the table of advice. */
 #define POD_WORDS(pod) \
     ((const struct advice_words){.ns = name_text((pod)->ns), .name = pod_name(pod)})

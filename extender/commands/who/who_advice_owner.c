@@ -35,11 +35,17 @@ static const char *access_text(const struct scaling *scaling)
     return scaling->claim->access == ACCESS_ONE_POD ? "one pod" : "one node";
 }
 
-/* The revision of the pod's ReplicaSet: a number; {"", 0}: not known. */
+/* The name of the ReplicaSet of a Deployment's pod; {NULL, 0}: no memory. */
+static struct slice replica_set_of(const struct scaling *scaling, const struct who_pod *pod)
+{
+    return arena_printf(scaling->claim->arena, "%.*s-%.*s", SLICE_ARG(pod->owner.name),
+                        SLICE_ARG(pod->details.template_hash));
+}
+
+/* Its revision: a number; {"", 0}: not known. */
 static struct slice revision_of(const struct scaling *scaling, const struct who_pod *pod)
 {
-    struct slice name = arena_printf(scaling->claim->arena, "%.*s-%.*s", SLICE_ARG(pod->owner.name),
-                                     SLICE_ARG(pod->details.template_hash));
+    struct slice name = replica_set_of(scaling, pod);
     const struct workload_answer *set =
         name.ptr == NULL ? NULL
                          : workloads_find(scaling->claim->inquiry->workloads, SLICE("ReplicaSet"),
@@ -65,7 +71,8 @@ static int compare_revisions(const struct scaling *scaling, const struct who_pod
     return x.len != y.len ? (x.len < y.len ? -1 : 1) : slice_compare(x, y);
 }
 
-/* The holder is of the older ReplicaSet, and its rollout waits for itself. */
+/* The holder is of the older ReplicaSet, and its rollout waits for itself. A ReplicaSet makes a pod
+ * that is deleted again at once; the Deployment controller scales an old one up no more. */
 static void advise_old_pod(const struct scaling *scaling, const char *rule)
 {
     const struct pod *old = scaling->holder->pod;
@@ -76,10 +83,12 @@ static void advise_old_pod(const struct scaling *scaling, const char *rule)
         "the rollout of Deployment %.*s waits for itself (%s): old pod %.*s/%.*s, which has the "
         "claim, goes only when the new one is ready%s",
         SLICE_ARG(scaling->holder->owner.name), rule, POD_ARG(old),
-        is_alone ? ". For this time, delete only the old pod" : "");
+        is_alone ? ". For this time, end the old pod by its ReplicaSet" : "");
     if (!is_alone)
         return;
-    advice_list_row(scaling->advice, ADVICE_DELETE_OLD_POD, &POD_WORDS(old));
+    advice_list_row(scaling->advice, ADVICE_END_OLD,
+                    &(const struct advice_words){.ns = name_text(old->ns),
+                                                 .name = replica_set_of(scaling, scaling->holder)});
     advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
 }
 
@@ -450,7 +459,8 @@ static void advise_stuck(struct advice_list *advice, const struct who_claim *cla
             advice,
             "if the node's machine is still there, delete it, or detach the disk there. "
             "If it is gone, no retry helps: the log of the controller of driver %.*s "
-            "says why it does not take that as detached, which a newer version may",
+            "says why it does not take that as detached, which a newer version may. Only when the "
+            "storage says that no machine has the disk, remove the VolumeAttachment's finalizer",
             SLICE_ARG(driver));
         see_attachment(advice, attachment);
         return;
@@ -462,7 +472,8 @@ static void advise_stuck(struct advice_list *advice, const struct who_claim *cla
     if (attachment->is_out_of_service || attachment->node_state == NODE_UNREACHABLE)
         advice_list_add(advice,
                         "see whether the storage still attaches it to the machine of node %.*s, "
-                        "and stop or delete that machine at its provider%s",
+                        "and stop that machine at its provider (all its pods end; if it is "
+                        "deleted, so does what is on its local disks)%s",
                         SLICE_ARG(node),
                         attachment->is_out_of_service
                             ? "; leave the node's taint until the volume is detached"

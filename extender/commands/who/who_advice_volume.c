@@ -67,8 +67,11 @@ struct slice who_maker(const struct who_claim *claim)
 
     return set.len == 0
                ? set
-               : arena_printf(claim->arena, ", and StatefulSet %.*s with a template like it",
-                              SLICE_ARG(set));
+               : arena_printf(
+                     claim->arena,
+                     "; before that, StatefulSet %.*s with such a template (kubectl delete "
+                     "--cascade=orphan, and apply)",
+                     SLICE_ARG(set));
 }
 
 /* Of a claim, for a row of the table of advice. */
@@ -189,6 +192,9 @@ static void advise_misfit(struct advice_list *advice, const struct who_claim *cl
     };
     struct difference difference = difference_of(claim, volume, misfit);
     struct slice maker = who_maker(claim);
+    struct slice taken = misfit == MISFIT_SIZE && !claim_has_volume(claim->claim)
+                             ? advice_taken_text(claim)
+                             : SLICE("");
     char buffer[PROVISIONED_NAME_BYTES];
     const char *help = misfit == MISFIT_SIZE && claim_has_volume(claim->claim) /* it wants it */
                            ? "create the claim again with at most that"
@@ -201,10 +207,10 @@ static void advise_misfit(struct advice_list *advice, const struct who_claim *cl
             "volume that is meant, or create one",
             SLICE_ARG(difference.wants));
     else
-        advice_list_add(advice, "volume %.*s has %s%.*s, and the claim asks for %.*s: %s%.*s",
+        advice_list_add(advice, "volume %.*s has %s%.*s, and the claim asks for %.*s%.*s: %s%.*s",
                         SLICE_ARG(resource_name(volume, buffer)), rows[misfit].field,
-                        SLICE_ARG(difference.has), SLICE_ARG(difference.wants), help,
-                        SLICE_ARG(maker));
+                        SLICE_ARG(difference.has), SLICE_ARG(difference.wants), SLICE_ARG(taken),
+                        help, SLICE_ARG(maker));
 }
 
 /* " (gp2, gp3)": StorageClasses that make volumes, the first by name. Empty: none is known. */
@@ -250,10 +256,11 @@ static void advise_manual(struct advice_list *advice, const struct who_claim *cl
     else
         advice_list_add(advice,
                         "create a PersistentVolume%s%.*s that fits the claim (size, access modes, "
-                        "volumeMode%s)",
+                        "volumeMode%s)%.*s",
                         class_name(claim).len == 0 ? " without a class" : " of StorageClass ",
                         SLICE_ARG(class_name(claim)),
-                        has_selector(claim) ? ", and the labels of its selector" : "");
+                        has_selector(claim) ? ", and the labels of its selector" : "",
+                        SLICE_ARG(advice_taken_text(claim)));
 }
 
 /* A claim without a class, if no volume is nearly its own. Whether that is all that helps. */
@@ -327,8 +334,8 @@ static void advise_provisioner(struct advice_list *advice, const struct who_clai
     if (has_selector(claim) && provisioner.len != 0)
         advice_list_add(
             advice,
-            "a provisioner makes no volume for a claim with a selector: create the claim "
-            "again without it%.*s, or a PersistentVolume with its labels",
+            "a provisioner makes no volume for a claim with a selector: create a PersistentVolume "
+            "with its labels, or the claim again without it%.*s",
             SLICE_ARG(who_maker(claim)));
     else if (lacks_driver(claim))
         advice_list_add(

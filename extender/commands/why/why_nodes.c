@@ -71,6 +71,15 @@ static void help_renamed(struct why_pod *pod, const struct why_claim *claim,
              SLICE_ARG(label));
 }
 
+/* Of labels that are no zone, region or name: who sets them. */
+static const char *label_text(struct slice where)
+{
+    return slice_has(where, SLICE("/zone")) || slice_has(where, SLICE("/region")) ||
+                   slice_has(where, SLICE("kubernetes.io/"))
+               ? ""
+               : " (the driver sets that where it runs)";
+}
+
 static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, const bool *passes,
                           struct slice what)
 {
@@ -90,12 +99,14 @@ static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, co
                  "does not have it; or restore the data to a new volume elsewhere",
                  SLICE_ARG(what));
     else if (!is_anywhere)
-        why_help(pod, "%sadd a node with %.*s; or restore the data to a new volume elsewhere",
-                 slice_has(what, SLICE("topology.cinder.csi.openstack.org/zone"))
-                     ? "if Cinder's zones have other names than the servers', set the driver's "
-                       "ignore-volume-az, and make the volume again; else "
-                     : "",
-                 SLICE_ARG(what));
+        why_help(
+            pod, "%sadd a node with %.*s; or restore the data to a new volume elsewhere",
+            slice_has(what, SLICE("topology.cinder.csi.openstack.org/zone"))
+                ? "if Cinder's zones have other names than the servers', set the driver's "
+                  "ignore-volume-az, set Retain on the volume (else its data goes), and create "
+                  "it again for the same volumeHandle without that nodeAffinity; else "
+                : "",
+            SLICE_ARG(what));
 }
 
 /* Whether the scheduler's message says that there is no room; or there is none. */
@@ -225,11 +236,12 @@ void why_help_room(struct why_pod *pod)
         if (help_by_message(pod, cause, room) ||
             (room.len == 0 && (is_a_node || is_ruled_out(pod))))
             continue;
-        advice_list_add(&cause->helps, "%.*s%s%.*s", SLICE_ARG(room),
+        advice_list_add(&cause->helps, "%.*s%s%.*s%s", SLICE_ARG(room),
                         is_a_node       ? ""
                         : room.len == 0 ? "add a node with "
                                         : ", or add a node with ",
-                        is_a_node ? 0 : (int)cause->where.len, is_a_node ? "" : cause->where.ptr);
+                        is_a_node ? 0 : (int)cause->where.len, is_a_node ? "" : cause->where.ptr,
+                        is_a_node ? "" : label_text(cause->where));
     }
 }
 
@@ -592,8 +604,8 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
         add_where(pod, where, is_anywhere);
         if (!is_anywhere && where.len != 0)
             why_help(pod,
-                     "add a node with %.*s, or create the class again with what your nodes have",
-                     SLICE_ARG(where));
+                     "add a node with %.*s, or create the class again with what your nodes have%s",
+                     SLICE_ARG(where), label_text(where));
     }
 }
 
