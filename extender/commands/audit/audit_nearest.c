@@ -87,7 +87,7 @@ struct claim_record *audit_claim_of(struct audit_check *check, const struct reco
 
 /* ---- drivers ---- */
 
-/* By the CSIDrivers of that name; without one, `otherwise`, if its name does not tell. */
+/* By the CSIDrivers of that name; without one, `otherwise`, unless its name shows it. */
 static enum attachment driver_attachment(struct audit_check *check, struct slice name,
                                          const struct record *from, enum attachment otherwise)
 {
