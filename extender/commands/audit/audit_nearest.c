@@ -222,13 +222,35 @@ static enum attachment class_attachment(struct audit_check *check, const struct 
 
 /* ---- volumes ---- */
 
+/* Whether each claim of the class gets a volume that was made by hand: there are enough. */
+static bool has_hand_made(const struct audit_check *check, const struct claim_record *claim)
+{
+    const struct name *class = claim_storage_class(claim->stored);
+    struct table_walk claims = {.at = 0}, volumes = {.at = 0};
+    struct slice of_volume, of_attributes;
+    const struct resource *volume;
+    const struct claim *other;
+    size_t wanted = 0, made = 0;
+
+    if (name_slice(class).len == 0 && !claim->names_class) /* the default class may be its own */
+        return false;
+    while ((other = cluster_next_claim(check->cluster, &claims)) != NULL)
+        wanted += claim_storage_class(other) == class;
+    while ((volume = cluster_next_resource(check->cluster, KIND_VOLUME, &volumes)) != NULL) {
+        volume_offer_classes(resource_attribute(volume, VOLUME_OFFER), &of_volume, &of_attributes);
+        made += resource_attribute(volume, VOLUME_OFFER).len != 0 &&
+                slice_equal(of_volume, name_slice(class));
+    }
+    return wanted <= made;
+}
+
 enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim)
 {
     const struct resource *volume = audit_volume_of(check, claim);
     bool knows_drivers = inventory_is_complete(check->inventory, KIND_CSI_DRIVER);
     enum attachment of_class = volume == NULL ? class_attachment(check, claim) : ATTACHMENT_UNKNOWN;
 
-    if (volume == NULL && of_class == ATTACHMENT_UNKNOWN) /* or of one that will be its volume */
+    if (volume == NULL && of_class == ATTACHMENT_UNKNOWN && has_hand_made(check, claim))
         volume = volume_free_for(check->cluster, claim->stored);
     if (volume == NULL)
         return of_class;

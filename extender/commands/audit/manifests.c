@@ -234,8 +234,6 @@ static int read_rendered(struct manifests *manifests, struct manifest_folder *fo
 
     manifests->rendering = &rendering;
     folder->has_failed = rc < 0;
-    if (rc == ERROR_NOT_FOUND && names_it_only(manifests, folder))
-        return 0;
     if (rc == 0 && manifests->parts++ == 0)
         manifests->first_part = folder->path;
     if (rc > 0)
@@ -244,6 +242,8 @@ static int read_rendered(struct manifests *manifests, struct manifest_folder *fo
     rendering_dispose(&rendering);
     if (rc == 0 || rc == ERROR_NO_MEMORY)
         return rc;
+    if (rc == ERROR_NOT_FOUND && names_it_only(manifests, folder))
+        return 0;
     note(manifests, err, false);
     return 0;
 }
