@@ -37,13 +37,6 @@ static bool is_nominated(const struct cluster *cluster, struct slice node)
     return node.len != 0 && node_is_usable(cluster_find_node(cluster, node));
 }
 
-bool holder_is_nominated(const struct cluster *cluster, const struct pod *pod)
-{
-    return pod_is_nominated(pod) && !pod->is_terminating &&
-           !nomination_at(pod->nomination)->has_lapsed &&
-           is_nominated(cluster, pod_nominated_node(pod));
-}
-
 /* Whether the scheduler tries a nominated holder before the pod, which has the same priority: it is
  * older. kube-scheduler's queue uses the time at which it queued a pod, which only it knows; the
  * time of creation is the nearest to it. The UID decides between pods of one second, so that of two
@@ -67,7 +60,7 @@ static bool is_tried_first(const struct pod *holder, const struct pod_object *po
 static bool nomination_holds(const struct cluster *cluster, const struct pod *holder,
                              const struct pod_object *pod)
 {
-    if (holder->priority < pod->priority || !holder_is_nominated(cluster, holder))
+    if (holder->priority < pod->priority || !cluster_nomination_counts(cluster, holder))
         return false;
     if (holder->priority > pod->priority)
         return true;
@@ -76,7 +69,7 @@ static bool nomination_holds(const struct cluster *cluster, const struct pod *ho
     if (pod->created.len == CREATED_BYTES)
         created = pod->created;
     bool is_rival = is_nominated(cluster, pod->nominated_node) ||
-                    (cached != NULL && holder_is_nominated(cluster, cached));
+                    (cached != NULL && cluster_nomination_counts(cluster, cached));
     return !is_rival || is_tried_first(holder, pod, created);
 }
 

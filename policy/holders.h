@@ -29,9 +29,6 @@ enum hold { HOLD_NONE, HOLD_BOUND, HOLD_TERMINATING, HOLD_NOMINATED, HOLD_RESERV
 enum hold hold_against(const struct cluster *cluster, const struct pod *holder,
                        const struct pod_object *pod);
 
-/* Whether the pod is nominated to a node that takes pods, and is expected to be bound there. */
-bool holder_is_nominated(const struct cluster *cluster, const struct pod *pod);
-
 /* "Bound", "Reserved" and so on, as people and programs read it; "" for HOLD_NONE. */
 const char *hold_text(enum hold hold);
 

@@ -11,7 +11,7 @@
 #include "cache/client/http_client_internal.h"
 #include "config/base/clock.h"
 
-enum { CONNECTIONS_KEPT = 64, CREDENTIALS_POLL_MS = 20, EVENTS_AT_ONCE = 16 };
+enum { CONNECTIONS_KEPT = 64, CREDENTIALS_POLL_MS = 20, EVENTS_AT_ONCE = 16, LOOK_MS = 50 };
 
 int http_client_global_init(struct error *err)
 {
@@ -27,11 +27,15 @@ void http_client_global_cleanup(void)
 
 /* ---- the events of sockets ----
  *
- * With epoll, an event of a watch costs the work on its own connection; curl_multi_perform and
- * curl_multi_poll would ask about all of them, each time. */
+ * With epoll, an event of a watch costs the work on its own connection; curl_multi_perform would
+ * look at all of them, each time. Two things happen only when libcurl looks: a host's second
+ * address is tried after the first has failed, and a call ends whose time was over while it
+ * connected once more. So it looks at all of them every LOOK_MS while a call connects, and when one
+ * is overdue. */
 
 /* libcurl wants to know of these events of the socket: its socket function. It does not fail, which
- * would end all calls: one whose socket cannot be followed ends by its time-out. */
+ * would end all calls: one whose socket cannot be followed ends by its time-out, and a watch when
+ * its caller finds it silent. */
 static int follow_socket(CURL *easy, curl_socket_t socket, int what, void *context, void *unused)
 {
     const struct http_client *client = context;
@@ -102,20 +106,49 @@ static void act(struct http_client *client, const struct epoll_event *event)
 
 static void act_if_due(struct http_client *client)
 {
+    uint64_t now_ns = monotonic_ns();
     int running = 0;
 
-    if (monotonic_ns() < client->timer_ns)
+    if (now_ns < client->timer_ns)
         return;
     client->timer_ns = UINT64_MAX; /* unless it is set again, within this call */
-    (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    if (curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running) != CURLM_OK)
+        client->timer_ns = now_ns + 1000 * NS_PER_MS; /* it has not said when: no memory */
+}
+
+/* When libcurl has to look at all calls; UINT64_MAX: not yet. */
+static uint64_t next_look_ns(const struct http_client *client)
+{
+    uint64_t soon_ns = client->looked_ns + LOOK_MS * NS_PER_MS, next_ns = UINT64_MAX;
+    const struct http_transfer *call;
+
+    TAILQ_FOREACH (call, &client->running, link) {
+        uint64_t at_ns = call->sendings == 0 ? soon_ns : call->deadline_ns;
+        at_ns = at_ns < soon_ns ? soon_ns : at_ns;
+        next_ns = at_ns < next_ns ? at_ns : next_ns;
+    }
+    return next_ns;
+}
+
+static void look(struct http_client *client)
+{
+    int running = 0;
+
+    client->looked_ns = monotonic_ns();
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* since it is slow for all events */
+    (void)curl_multi_socket_all(client->multi, &running);
+#pragma GCC diagnostic pop
 }
 
 /* Waits until that time, or for an event. */
 static void wait_and_act(struct http_client *client, uint64_t until_ns)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
-    uint64_t now_ns = monotonic_ns();
+    uint64_t now_ns = monotonic_ns(), look_ns = next_look_ns(client);
     uint64_t next_ns = until_ns < client->timer_ns ? until_ns : client->timer_ns;
+
+    next_ns = look_ns < next_ns ? look_ns : next_ns;
     uint64_t wait_ms = next_ns <= now_ns ? 0 : (next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
     int count = epoll_wait(client->epoll, events, EVENTS_AT_ONCE,
                            wait_ms < INT_MAX ? (int)wait_ms : INT_MAX);
@@ -123,6 +156,8 @@ static void wait_and_act(struct http_client *client, uint64_t until_ns)
     for (int i = 0; i < count; i++)
         act(client, &events[i]);
     act_if_due(client);
+    if (monotonic_ns() >= look_ns)
+        look(client);
 }
 
 /* ---- the client ---- */

@@ -18,8 +18,9 @@ struct http_client {
     struct credentials credentials;
     struct api_stats *stats; /* NULL: nothing is counted */
     CURLM *multi;
-    int epoll, wake;   /* wake: an eventfd */
-    uint64_t timer_ns; /* when libcurl has to be called, without an event; UINT64_MAX: never */
+    int epoll, wake;    /* wake: an eventfd */
+    uint64_t looked_ns; /* when libcurl last looked at all calls */
+    uint64_t timer_ns;  /* when libcurl has to be called, without an event; UINT64_MAX: never */
     struct api_calls waiting, running; /* in the order of start, and of launch */
     size_t running_count[HTTP_CLASS_COUNT];
     unsigned running_in[HTTP_CLASS_COUNT][SHARES];

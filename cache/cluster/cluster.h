@@ -291,6 +291,9 @@ static inline struct resource *cluster_next_resource(const struct cluster *clust
  */
 enum { NOMINATED_CHECK_MS = 10000, NOMINATED_CHECKS = 6 };
 
+/* Whether the pod is nominated, to a node that takes pods, and that counts. */
+bool cluster_nomination_counts(const struct cluster *cluster, const struct pod *pod);
+
 /* Whether nominated_check has something to do at now_ns, of monotonic_ns. */
 bool nominated_is_due(const struct cluster *cluster, uint64_t now_ns);
 

@@ -88,6 +88,13 @@ static void nominated_replace(struct cluster *cluster, struct pod *former, struc
     new->is_checked = true;
 }
 
+bool cluster_nomination_counts(const struct cluster *cluster, const struct pod *pod)
+{
+    return pod_is_nominated(pod) && !pod->is_terminating &&
+           !nomination_at(pod->nomination)->has_lapsed &&
+           node_is_usable(cluster_find_node(cluster, pod_nominated_node(pod)));
+}
+
 bool nominated_is_due(const struct cluster *cluster, uint64_t now_ns)
 {
     return cluster->nominations != NULL && cluster->nominations->due_ns <= now_ns;

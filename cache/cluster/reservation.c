@@ -267,6 +267,9 @@ static void inherit(struct cluster *cluster, struct reservation *reservation,
     reservation->is_lost = former->is_lost;
     cluster->doubtful += former->is_lost;
     reservation->is_of_preemptor = reservation->is_of_preemptor || former->is_of_preemptor;
+    reservation->kept_until_ns = former->kept_until_ns;
+    if (former->kept_until_ns != 0 && reservation->binds == 0)
+        reservation->expires_ns = former->kept_until_ns;
     reservation->binds += former->binds;
     /* of a doubt, only a Binding that may be applied changes the end: reservation_doubt */
     if (former->is_doubtful || reservation->expires_ns < former->expires_ns)
@@ -292,7 +295,7 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
         return 0;
     }
     reservation->binds = binds;
-    reservation->is_of_preemptor = known != NULL && pod_is_nominated(known);
+    reservation->is_of_preemptor = known != NULL && cluster_nomination_counts(cluster, known);
     reservation->expires_ns = expires_ns;
     if (former != NULL)
         inherit(cluster, reservation, former);
@@ -348,7 +351,11 @@ bool reservation_undo(struct cluster *cluster, const struct uid *uid)
         reservation->left_count == 0)
         return reservation_give_back(cluster, uid);
     leave_shared(cluster, reservation);
-    return false;
+    if (reservation->kept_until_ns == 0)
+        reservation->kept_until_ns = reservation->expires_ns;
+    reservation->expires_ns = reservation->kept_until_ns;
+    mark_late(cluster, reservation);
+    return true;
 }
 
 /* Reservations that are neither binding nor late are in the order in which they expire, so the loop

@@ -11,7 +11,8 @@
  *   pod rejected for good     ends, unless a bind of the pod is under way or in doubt
  *   pod rejected on the       the same; but that of a preemptor stays, since pods were evicted for
  *     nodes that are offered    it, and the next offer may have other nodes
- *   bind refused              ends; that of a preemptor stays until it expires
+ *   bind refused              ends; that of a preemptor stays until BINDING_DEAD_MS after its first
+ *                             bind that was refused began
  *   pod seen bound, or gone   ends: the pod itself holds the claims, or does not need them
  *   pod not created yet       stays though the API server has no such pod: it may have in a moment
  *
@@ -49,7 +50,8 @@ struct reservation {
     bool is_creation;        /* the pod is bound as it is created, and has not been seen yet */
     uint32_t creation_bytes; /* then what it takes, with the names of its claims */
     uint64_t expires_ns;
-    bool is_ended;                      /* early: it lost its last claim, or there were too many */
+    uint64_t kept_until_ns; /* of a preemptor whose bind was refused: no later call extends it; 0 */
+    bool is_ended;          /* early: it lost its last claim, or there were too many */
     struct reservation *prev;           /* in cluster.reservations, or in cluster.in_doubt */
     struct reservation *next;           /* the same, or in cluster.ended_early */
     struct reservation *former_sharing; /* in cluster.sharing, if it shares a claim */
@@ -123,9 +125,11 @@ void reservation_settle(struct cluster *cluster, const struct uid *uid, uint64_t
 /* The pod could not be read: it stays in doubt, and is not due before expires_ns. */
 void reservation_postpone(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
-/* A bind has ended: it was refused. Ends the reservation; false: it stays, because another bind of
- * the pod is under way or in doubt, or because it is a preemptor's: kube-scheduler clears the
- * nomination of a pod whose bind fails, and nothing else would keep the claims for it. */
+/* A bind has ended: it was refused. Others may get its claims now, unless another bind of the pod
+ * is under way or in doubt (false). Ends the reservation; but a preemptor keeps its exclusive
+ * claims against pods that are no more important, until its first refused bind would have expired:
+ * kube-scheduler clears the nomination of a pod whose bind fails, and nothing else would keep them.
+ */
 bool reservation_undo(struct cluster *cluster, const struct uid *uid);
 
 /* The pod does not need its reservation. Ends it; false: a bind of the pod is under way or in

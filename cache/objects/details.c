@@ -53,7 +53,10 @@ static const struct pull_field workload_meta[] = {
 static const struct pull_field workload_spec[] = {
     PULL_FIELD("replicas", PULL_INTEGER, workload_details, replicas),
     PULL_FIELD("suspend", PULL_BOOLEAN, workload_details, is_suspended),
-    PULL_IN("strategy", PULL_FIELD("type", PULL_NAME, workload_details, strategy)),
+    PULL_FIELD("paused", PULL_BOOLEAN, workload_details, is_paused),
+    PULL_IN("strategy", PULL_FIELD("type", PULL_NAME, workload_details, strategy),
+            PULL_IN("rollingUpdate", PULL_FIELD("maxSurge", PULL_RAW, workload_details, surge),
+                    PULL_FIELD("maxUnavailable", PULL_RAW, workload_details, unavailable))),
     PULL_IN("persistentVolumeClaimRetentionPolicy",
             PULL_FIELD("whenScaled", PULL_NAME, workload_details, when_scaled)),
     PULL_IN("ordinals", PULL_FIELD("start", PULL_INTEGER, workload_details, first_ordinal)),

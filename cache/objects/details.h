@@ -151,6 +151,8 @@ struct workload_details {
     struct slice manager;    /* the label app.kubernetes.io/managed-by */
     int64_t replicas;
     struct slice strategy;             /* of a Deployment; empty: the default, RollingUpdate */
+    struct slice surge, unavailable;   /* its maxSurge and maxUnavailable: JSON; empty: defaults */
+    bool is_paused;                    /* the same: it does not change its pods */
     struct slice revision;             /* of a Deployment's ReplicaSet: a number; empty: none */
     struct slice when_scaled;          /* of a StatefulSet, for its claims; empty: Retain */
     int64_t first_ordinal;             /* of its pods */

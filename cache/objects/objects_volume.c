@@ -261,8 +261,8 @@ static bool is_for_one_node(unsigned access_modes)
                                                  ACCESS_READ_WRITE_ONCE_POD)) == 0;
 }
 
-/* Only of an offer, or of a manifest that will be one: most volumes are bound, and share what is
- * stored. False: no memory. */
+/* Only of an offer, or of a manifest without a claimRef, which will be one: most volumes are bound,
+ * and share what is stored. False: no memory. */
 static bool make_offer(struct arena *arena, struct resource_object *volume)
 {
     const struct slice *claim = &volume->attributes[VOLUME_CLAIM_NAME];

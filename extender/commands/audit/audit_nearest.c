@@ -244,18 +244,46 @@ static bool has_hand_made(const struct audit_check *check, const struct claim_re
     return wanted <= made;
 }
 
-enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim)
+static enum attachment attachment_of(struct audit_check *check, const struct claim_record *claim,
+                                     const struct resource *volume)
 {
-    const struct resource *volume = audit_volume_of(check, claim);
     bool knows_drivers = inventory_is_complete(check->inventory, KIND_CSI_DRIVER);
-    enum attachment of_class = volume == NULL ? class_attachment(check, claim) : ATTACHMENT_UNKNOWN;
 
-    if (volume == NULL && of_class == ATTACHMENT_UNKNOWN && has_hand_made(check, claim))
-        volume = volume_free_for(check->cluster, claim->stored);
-    if (volume == NULL)
-        return of_class;
     return volume_driver(volume).len == 0
                ? volume_attachment(check->cluster, volume, knows_drivers)
                : driver_attachment(check, volume_driver(volume), &claim->record,
                                    knows_drivers ? ATTACHMENT_YES : ATTACHMENT_UNKNOWN);
+}
+
+/* By the volumes that the claim may get, which have to agree. */
+static enum attachment hand_made_attachment(struct audit_check *check,
+                                            const struct claim_record *claim)
+{
+    struct table_walk walk = {.at = 0};
+    enum attachment all = ATTACHMENT_UNKNOWN;
+    const struct resource *volume;
+    bool has_any = false;
+
+    if (!has_hand_made(check, claim))
+        return ATTACHMENT_UNKNOWN;
+    while ((volume = cluster_next_resource(check->cluster, KIND_VOLUME, &walk)) != NULL) {
+        if (!volume_offer_fits(volume, claim->stored))
+            continue;
+        enum attachment one = attachment_of(check, claim, volume);
+        if (has_any && one != all)
+            return ATTACHMENT_UNKNOWN;
+        has_any = true;
+        all = one;
+    }
+    return all;
+}
+
+enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim)
+{
+    const struct resource *volume = audit_volume_of(check, claim);
+
+    if (volume != NULL)
+        return attachment_of(check, claim, volume);
+    enum attachment of_class = class_attachment(check, claim);
+    return of_class != ATTACHMENT_UNKNOWN ? of_class : hand_made_attachment(check, claim);
 }

@@ -22,7 +22,7 @@
 
 #include "cache/cluster/cluster.h"
 #include "cache/snapshot/source.h"
-#include "extender/commands/audit/rollout.h"
+#include "extender/commands/inquiry/rollout.h"
 
 /* ---- records ---- */
 

@@ -211,7 +211,8 @@ static int read_file(struct manifests *manifests, const char *path, struct error
  * and the others by their names. */
 static bool names_it_only(struct manifests *manifests, const struct manifest_folder *folder)
 {
-    struct unrendered *unrendered = &manifests->unrendered[renderer_is_chart(folder->renderer)];
+    struct unrendered *unrendered =
+        renderer_is_chart(folder->renderer) ? &manifests->charts : &manifests->kustomized;
 
     if (!unrendered->has_first) {
         unrendered->has_first = true;
@@ -634,16 +635,21 @@ static struct slice name_others(struct manifests *manifests)
     return text;
 }
 
+static void put_unrendered(struct gaps *gaps, const char *what, const struct unrendered *unrendered)
+{
+    if (unrendered->others.len != 0)
+        gaps_add(gaps, UINT64_MAX, "other %s that were not rendered, for the same reason: %.*s",
+                 what, SLICE_ARG(unrendered->others));
+}
+
 void manifests_end(struct manifests *manifests)
 {
     struct gaps *gaps = &manifests->report->findings.gaps;
     struct slice others = name_others(manifests);
 
     manifests->others_named = others.len == 0 ? NULL : others.ptr;
-    for (size_t i = 0; i < 2; i++)
-        if (manifests->unrendered[i].others.len != 0)
-            gaps_add(gaps, UINT64_MAX, "not read for the same reason: %.*s",
-                     SLICE_ARG(manifests->unrendered[i].others));
+    put_unrendered(gaps, "charts", &manifests->charts);
+    put_unrendered(gaps, "kustomizations", &manifests->kustomized);
     if (manifests->templates.count != 0)
         gaps_add(gaps, 0, "templates were not read: %zu; the first one: %s",
                  manifests->templates.count, manifests->templates.first.message);

@@ -60,8 +60,8 @@ struct manifests {
     size_t files;                                   /* so far */
     size_t parts;                                   /* that nothing uses, and are not read */
     const char *first_part;
-    struct unread problems, templates; /* templates: without an error */
-    struct unrendered unrendered[2];   /* kustomizations, charts */
+    struct unread problems, templates;    /* templates: without an error */
+    struct unrendered charts, kustomized; /* of these */
     struct other_kind {
         struct type type;
         size_t count;

@@ -185,7 +185,7 @@ static const struct pod *advise_copy(struct advice_list *advice, const struct wh
 }
 
 /* Whether the holder's controller makes it again, and no pod of the same one waits. */
-static bool is_rival(const struct who_claim *claim, const struct who_pod *holder)
+static bool is_made_again(const struct who_claim *claim, const struct who_pod *holder)
 {
     struct who_pod user;
 
@@ -205,7 +205,7 @@ static void advise_holder(struct advice_list *advice, const struct who_claim *cl
     }
     advice_of_node(advice, claim, holder);
     advice_of_drain(advice, claim, holder);
-    if (has_kubelet || is_rival(claim, holder))
+    if (has_kubelet || is_made_again(claim, holder))
         advice_by_owner(advice, claim, holder);
 }
 

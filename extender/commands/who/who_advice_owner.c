@@ -2,6 +2,7 @@
  * detaches the volume from a node where no pod holds the claim. */
 #include <stdlib.h>
 
+#include "extender/commands/inquiry/rollout.h"
 #include "extender/commands/who/who_advice.h"
 #include "policy/holders.h"
 
@@ -72,7 +73,7 @@ static int compare_revisions(const struct scaling *scaling, const struct who_pod
 }
 
 /* The holder is of the older ReplicaSet, and its rollout waits for itself. A ReplicaSet makes a pod
- * that is deleted again at once; the Deployment controller scales an old one up no more. */
+ * that is deleted again at once; an old one that has none is not scaled up by the rollout. */
 static void advise_old_pod(const struct scaling *scaling, const char *rule)
 {
     const struct pod *old = scaling->holder->pod;
@@ -119,6 +120,11 @@ static void advise_rollout(const struct scaling *scaling, const struct who_pod *
     }
     if (advice_of_manager(scaling))
         return;
+    if (scaling_is_known(scaling) && scaling->workload->details.replicas > 1) {
+        advice_list_add(scaling->advice,
+                        "for good: 1 replica and the strategy Recreate, or a ReadWriteMany volume");
+        return;
+    }
     struct slice source = scaling_is_known(scaling) ? scaling_source(scaling) : SLICE("");
     advice_list_add(scaling->advice,
                     "for good: strategy Recreate%s%.*s%s stops the old pods before it starts new "
@@ -185,6 +191,31 @@ static void advise_each_node(const struct scaling *scaling)
                     OWNER_ARG(&scaling->holder->owner), access_text(scaling));
 }
 
+/* A rollout that does not wait for its new pod. False: it does, as far as is known. */
+static bool advise_moving(const struct scaling *scaling)
+{
+    const struct workload_details *details = &scaling->workload->details;
+    const struct rollout_spec spec = {.replicas = details->replicas,
+                                      .strategy = details->strategy,
+                                      .surge = amount_of(details->surge),
+                                      .unavailable = amount_of(details->unavailable)};
+
+    if (!scaling_is_known(scaling) || details->replicas < 1 ||
+        (!details->is_paused && rollout_adds_first(&spec)))
+        return false;
+    if (details->is_paused)
+        advice_list_add(scaling->advice,
+                        "Deployment %.*s is paused: it removes no pod until it is resumed (kubectl "
+                        "rollout resume)",
+                        SLICE_ARG(scaling->holder->owner.name));
+    else
+        advice_list_add(scaling->advice,
+                        "wait: Deployment %.*s removes the old pod before the new one is ready "
+                        "(maxUnavailable)",
+                        SLICE_ARG(scaling->holder->owner.name));
+    return true;
+}
+
 static void advise_workload(const struct scaling *scaling)
 {
     const struct who_pod *holder = scaling->holder, *sibling = find_sibling(scaling);
@@ -208,7 +239,7 @@ static void advise_workload(const struct scaling *scaling)
             "Deployment %.*s has the strategy Recreate: of pods %.*s/%.*s and %.*s/%.*s, it "
             "removes the old one",
             SLICE_ARG(holder->owner.name), POD_ARG(holder->pod), POD_ARG(sibling->pod));
-    else
+    else if (!advise_moving(scaling))
         advise_rollout(scaling, sibling);
 }
 
@@ -303,7 +334,7 @@ static bool comes_back(const struct scaling *scaling)
 static const struct pod *find_nominated(const struct who_claim *claim)
 {
     for (size_t i = 0; i < claim->waiter_count; i++)
-        if (holder_is_nominated(&claim->inquiry->cluster, claim->waiters[i].pod))
+        if (cluster_nomination_counts(&claim->inquiry->cluster, claim->waiters[i].pod))
             return claim->waiters[i].pod;
     return NULL;
 }

@@ -65,13 +65,18 @@ static struct slice toleration_text(const struct who_claim *claim, const struct 
 
 /* The holder's node is cordoned: a drain may bring the holder to the pod's node. {NULL, 0}: no
  * memory. */
-static struct slice draining_text(const struct who_claim *claim, const struct who_pod *pod)
+static struct slice uncordoning_text(const struct who_claim *claim, const struct who_pod *pod)
 {
-    return arena_printf(claim->arena,
-                        "before node %.*s, which is cordoned, is drained, have %.*s %.*s place its "
-                        "pods on node %.*s (podAffinity to pod %.*s); or uncordon it, and ",
-                        SLICE_ARG(pod->blocked_by), OWNER_ARG(&claim->holders[0].owner),
-                        SLICE_ARG(pod_node(pod->pod)), SLICE_ARG(pod_name(pod->pod)));
+    const struct owner *owner = &claim->holders[0].owner;
+
+    return workload_scales(owner->kind)
+               ? arena_printf(claim->arena,
+                              "before node %.*s, which is cordoned, is drained, have %.*s %.*s "
+                              "place its pods on node %.*s (podAffinity to pod %.*s); or uncordon "
+                              "it, and ",
+                              SLICE_ARG(pod->blocked_by), OWNER_ARG(owner),
+                              SLICE_ARG(pod_node(pod->pod)), SLICE_ARG(pod_name(pod->pod)))
+               : arena_printf(claim->arena, "uncordon node %.*s, and ", SLICE_ARG(pod->blocked_by));
 }
 
 bool advice_of_sharing(struct advice_list *advice, const struct who_claim *claim)
@@ -84,7 +89,7 @@ bool advice_of_sharing(struct advice_list *advice, const struct who_claim *claim
         return false;
     struct slice placing = placing_text(claim, pod), name = pod->blocked_by;
     struct slice more = toleration_text(claim, pod, name);
-    struct slice first = node->is_unschedulable ? draining_text(claim, pod) : SLICE("");
+    struct slice first = node->is_unschedulable ? uncordoning_text(claim, pod) : SLICE("");
     advice->has_failed = advice->has_failed || placing.ptr == NULL || first.ptr == NULL;
     advice_list_add(
         advice,

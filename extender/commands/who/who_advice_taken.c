@@ -1,24 +1,32 @@
-/* Hand-made volumes of a claim's class that would fit it, and are other claims'. */
+/* Volumes of a claim's class that would fit it, and are other claims'. */
 #include "extender/commands/who/who_advice.h"
 #include "policy/volume.h"
 
-enum { SCRATCH_BYTES_MAX = 1 << 20 };
+enum { SCRATCH_BYTES_MAX = 1 << 20, VOLUMES_READ_MAX = 200 };
 
-/* Whether the claim of another one has a volume that is large enough. */
-static bool has_fit(const struct who_claim *claim, const struct claim *other, struct arena *scratch)
+/* Whether another claim has a volume of the class, by what the cluster has of it. */
+static bool may_fit(const struct who_claim *claim, const struct claim *other)
 {
-    const struct cluster *cluster = &claim->inquiry->cluster;
     const struct claim_rare *rare = claim_rare_at(claim->claim->rare);
-    const struct resource *volume = volume_of(cluster, other);
+    const struct resource *volume = volume_of(&claim->inquiry->cluster, other);
+    bool wants_many = rare != NULL &&
+                      (rare->access_modes & (ACCESS_READ_WRITE_MANY | ACCESS_READ_ONLY_MANY)) != 0;
+
+    return other != claim->claim && volume != NULL && other->is_block == claim->claim->is_block &&
+           (rare == NULL || rare->selector == NULL) &&
+           !(wants_many && volume_is_for_one_node(volume)) &&
+           claim_storage_class(other) == claim_storage_class(claim->claim);
+}
+
+static bool has_size(const struct who_claim *claim, const struct claim *other,
+                     struct arena *scratch)
+{
+    const struct claim_rare *rare = claim_rare_at(claim->claim->rare);
     char name[PROVISIONED_NAME_BYTES];
     struct volume_details details;
+    struct slice text = inquiry_find_details(claim->inquiry, KIND_VOLUME, SLICE(""),
+                                             claim_volume_name(other, name));
 
-    if (other == claim->claim || volume == NULL ||
-        !slice_equal(name_slice(claim_storage_class(other)),
-                     name_slice(claim_storage_class(claim->claim))))
-        return false;
-    struct slice text =
-        inquiry_find_details(claim->inquiry, KIND_VOLUME, SLICE(""), resource_name(volume, name));
     arena_reset(scratch);
     return text.ptr != NULL && volume_details_read(text, scratch, &details) &&
            details.capacity != 0 && (rare == NULL || details.capacity >= rare->requested);
@@ -36,12 +44,16 @@ struct slice advice_taken_text(const struct who_claim *claim)
     const struct claim *other, *first = NULL;
     struct table_walk walk = {.at = 0};
     struct arena scratch;
-    size_t count = 0;
+    size_t count = 0, read = 0;
     char buffer[PROVISIONED_NAME_BYTES];
 
     arena_init(&scratch, SCRATCH_BYTES_MAX);
     while ((other = cluster_next_claim(&claim->inquiry->cluster, &walk)) != NULL) {
-        if (!has_fit(claim, other, &scratch))
+        if (!may_fit(claim, other))
+            continue;
+        if (read++ == VOLUMES_READ_MAX)
+            break;
+        if (!has_size(claim, other, &scratch))
             continue;
         count++;
         first = first == NULL || comes_before(other, first) ? other : first;

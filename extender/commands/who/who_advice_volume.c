@@ -200,6 +200,7 @@ static void advise_misfit(struct advice_list *advice, const struct who_claim *cl
                            ? "create the claim again with at most that"
                            : rows[misfit].help;
 
+    advice->has_failed = advice->has_failed || taken.ptr == NULL;
     if (misfit == MISFIT_SELECTOR)
         advice_list_add(
             advice,
@@ -247,7 +248,9 @@ static void advise_manual(struct advice_list *advice, const struct who_claim *cl
     enum misfit misfit;
     const struct resource *nearest =
         volume_nearest(&claim->inquiry->cluster, claim->claim, &misfit);
+    struct slice taken = nearest == NULL ? advice_taken_text(claim) : SLICE("");
 
+    advice->has_failed = advice->has_failed || taken.ptr == NULL;
     if (volume_offers_fit(&claim->inquiry->cluster, claim->claim))
         advice_list_add(advice,
                         "wait: one that fits is there, and kube-controller-manager binds it");
@@ -260,7 +263,7 @@ static void advise_manual(struct advice_list *advice, const struct who_claim *cl
                         class_name(claim).len == 0 ? " without a class" : " of StorageClass ",
                         SLICE_ARG(class_name(claim)),
                         has_selector(claim) ? ", and the labels of its selector" : "",
-                        SLICE_ARG(advice_taken_text(claim)));
+                        SLICE_ARG(taken));
 }
 
 /* A claim without a class, if no volume is nearly its own. Whether that is all that helps. */

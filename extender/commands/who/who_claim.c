@@ -351,7 +351,7 @@ const struct pod *who_locker(const struct who_claim *claim)
 static bool is_nominated(const struct who_claim *claim)
 {
     for (size_t i = 0; claim->access == ACCESS_ONE_POD && i < claim->waiter_count; i++)
-        if (holder_is_nominated(&claim->inquiry->cluster, claim->waiters[i].pod))
+        if (cluster_nomination_counts(&claim->inquiry->cluster, claim->waiters[i].pod))
             return true;
     return false;
 }

@@ -71,13 +71,13 @@ static void help_renamed(struct why_pod *pod, const struct why_claim *claim,
              SLICE_ARG(label));
 }
 
-/* Of labels that are no zone, region or name: who sets them. */
-static const char *label_text(struct slice where)
+/* Of what a StorageClass wants of nodes, which is no zone: who sets such labels. */
+static const char *label_text(const struct object_reference *reference, struct slice where)
 {
-    return slice_has(where, SLICE("/zone")) || slice_has(where, SLICE("/region")) ||
-                   slice_has(where, SLICE("kubernetes.io/"))
+    return reference->kind != KIND_STORAGE_CLASS || slice_has(where, SLICE("/zone")) ||
+                   slice_has(where, SLICE("/region")) || slice_has(where, SLICE("kubernetes.io/"))
                ? ""
-               : " (the driver sets that where it runs)";
+               : ", or run the class's driver on more nodes: it sets that label";
 }
 
 static void help_by_nodes(struct why_pod *pod, const struct why_claim *claim, const bool *passes,
@@ -241,7 +241,7 @@ void why_help_room(struct why_pod *pod)
                         : room.len == 0 ? "add a node with "
                                         : ", or add a node with ",
                         is_a_node ? 0 : (int)cause->where.len, is_a_node ? "" : cause->where.ptr,
-                        is_a_node ? "" : label_text(cause->where));
+                        is_a_node ? "" : label_text(&cause->object, cause->where));
     }
 }
 
@@ -605,7 +605,7 @@ void why_topology(struct why_pod *pod, const struct why_claim *claim)
         if (!is_anywhere && where.len != 0)
             why_help(pod,
                      "add a node with %.*s, or create the class again with what your nodes have%s",
-                     SLICE_ARG(where), label_text(where));
+                     SLICE_ARG(where), label_text(&reference, where));
     }
 }
 

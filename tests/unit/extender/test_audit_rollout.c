@@ -2,7 +2,7 @@
  * k8s.io/kubernetes/pkg/controller/deployment/util compute it. */
 #include <criterion/criterion.h>
 
-#include "extender/commands/audit/rollout.h"
+#include "extender/commands/inquiry/rollout.h"
 
 struct row {
     int64_t replicas;

@@ -2,8 +2,8 @@
  * rollout: how many pods a Deployment's rollout adds before, and removes before, as
  * k8s.io/kubernetes/pkg/controller/deployment/util computes it. Pure. Threads: any.
  */
-#ifndef EXTENDER_COMMANDS_AUDIT_ROLLOUT_H
-#define EXTENDER_COMMANDS_AUDIT_ROLLOUT_H
+#ifndef EXTENDER_COMMANDS_INQUIRY_ROLLOUT_H
+#define EXTENDER_COMMANDS_INQUIRY_ROLLOUT_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "extender/commands/audit/rollout.h"
+#include "extender/commands/inquiry/rollout.h"
 
 enum { DEFAULT_PERCENT = 25, DIGITS_MAX = 9 };
 
