@@ -323,6 +323,24 @@ static void the_claim_is_kept_for_a_preemptor_whose_bind_is_refused(void)
     expect(filter_passes(other), "nobody waits for ever");
 }
 
+/* Its scheduler tries again and again. */
+static void a_preemptor_that_is_never_bound_does_not_keep_the_claim(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *other = NULL;
+    bool passes = false;
+
+    (void)create("high", 100, DATA);
+    for (int seconds = 0; seconds < 60 && low->exists; seconds++)
+        wait_seconds(1);
+    world.fault = (struct planned_fault){
+        .count = 10000, .method = "PATCH", .path = "/c0", .fate = FATE_LOST, .status = 503};
+    other = server_create_pod("other",
+                              &(struct sim_pod){.priority = 10, .claims = DATA, .scheduler = 1});
+    for (int seconds = 0; seconds < 240 && !passes; seconds++)
+        passes = filter_passes(other);
+    expect(passes, "another gets its turn");
+}
+
 static void the_higher_of_two_preemptors_gets_the_claim(void)
 {
     struct sim_pod *low = holder("low", 10, DATA), *middle = create("middle", 50, DATA), *high;
@@ -378,6 +396,7 @@ int main(int argc, char **argv)
         {ROW(a_terminating_holder_is_waited_for_and_not_evicted), NULL},
         {ROW(the_claim_is_kept_for_the_preemptor), NULL},
         {ROW(the_claim_is_kept_for_a_preemptor_whose_bind_is_refused), lock_claims},
+        {ROW(a_preemptor_that_is_never_bound_does_not_keep_the_claim), lock_claims},
         {ROW(the_higher_of_two_preemptors_gets_the_claim), NULL},
     };
 

@@ -94,29 +94,49 @@ Test(reservation_binds, a_pod_that_is_bound_reserves_nothing)
 }
 
 /* kube-scheduler clears the nomination of a pod whose bind fails. */
-Test(reservation_binds, a_refused_bind_of_a_nominated_pod_keeps_what_is_exclusive_until_it_expires)
+Test(reservation_binds, a_nominated_pod_keeps_what_is_exclusive_until_its_refused_bind_would_expire)
 {
     struct claim_reference claims[] = {{.name = {"data", 4}}, {.name = {"shared", 6}}};
-    struct pod_object pod = pod_of("first", UID(1), 10, 2), equal = pod_of("equal", UID(2), 10, 1);
+    struct pod_object pod = pod_of("first", UID(1), 10, 2), equal = pod_of("equal", UID(2), 10, 1),
+                      higher = pod_of("higher", UID(3), 20, 1);
     const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("shared"));
+    struct object node = {.kind = KIND_NODE, .meta = {.name = SLICE("node-1")}};
+    struct error err = {0};
 
+    cr_assert_eq(cluster_apply(&cluster, &node, &err), 0);
     pod.claims = claims;
     pod.nominated_node = SLICE("node-1");
     apply_pod(&pod, "", "5");
     reserve(&pod, true, 100);
     struct uid uid = cluster.reservations->uid;
     cr_expect_eq(claim->sharers, 1);
-    cr_expect_not(reservation_undo(&cluster, &uid));
-    cr_expect_eq(claim->sharers, 0, "others may have what is shared");
+    cr_expect(reservation_undo(&cluster, &uid), "a more important pod may get them now");
+    cr_expect_eq(claim->sharers, 0, "and others what is shared");
     pod.nominated_node = SLICE("");
     apply_pod(&pod, "", "6");
     cr_expect_eq(evaluate(&equal).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
-    reserve(&pod, true, 120);
+    cr_expect_eq(evaluate(&higher).code, CODE_SUCCESS);
+    reserve(&pod, false, 120);
+    cr_expect(reservation_expired(&cluster, 100) != NULL, "filter does not extend it");
+    reserve(&pod, true, 200);
     cr_expect_eq(claim->sharers, 1);
-    cr_expect_not(reservation_undo(&cluster, &uid), "nor does the next one end it");
-    struct reservation *expired = reservation_expired(&cluster, 120);
-    cr_assert_not_null(expired);
+    cr_expect_null(reservation_expired(&cluster, 199), "a bind may take its time");
+    cr_expect(reservation_undo(&cluster, &uid));
+    struct reservation *expired = reservation_expired(&cluster, 100);
+    cr_assert_not_null(expired, "but the next refusal does not extend it either");
     reservation_end(&cluster, expired);
+    cr_expect_eq(evaluate(&equal).code, CODE_SUCCESS);
+}
+
+Test(reservation_binds, a_nomination_to_a_node_that_is_gone_keeps_nothing)
+{
+    struct pod_object pod = pod_of("first", UID(1), 10, 2), equal = pod_of("equal", UID(2), 10, 1);
+
+    pod.nominated_node = SLICE("gone");
+    apply_pod(&pod, "", "5");
+    reserve(&pod, true, 100);
+    struct uid uid = cluster.reservations->uid;
+    cr_expect(reservation_undo(&cluster, &uid));
     cr_expect_eq(evaluate(&equal).code, CODE_SUCCESS);
 }
 
