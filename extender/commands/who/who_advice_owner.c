@@ -490,10 +490,11 @@ static void advise_stuck(struct advice_list *advice, const struct who_claim *cla
             advice,
             "if the node's machine is still there, delete it, or detach the disk there. "
             "If it is gone, no retry helps: the log of the controller of driver %.*s "
-            "says why it does not take that as detached, which a newer version may. Only when the "
-            "storage says that no machine has the disk, remove the VolumeAttachment's finalizer",
+            "says why it does not take that as detached, which a newer version may",
             SLICE_ARG(driver));
         see_attachment(advice, attachment);
+        advice_list_add(advice, "only when the storage says that no machine has the disk, remove "
+                                "the VolumeAttachment's finalizer");
         return;
     }
     advice_list_add(advice,

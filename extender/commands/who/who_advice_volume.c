@@ -249,6 +249,7 @@ static void advise_manual(struct advice_list *advice, const struct who_claim *cl
     const struct resource *nearest =
         volume_nearest(&claim->inquiry->cluster, claim->claim, &misfit);
     struct slice taken = nearest == NULL ? advice_taken_text(claim) : SLICE("");
+    struct slice again = taken.len == 0 ? SLICE("") : who_set(claim);
 
     advice->has_failed = advice->has_failed || taken.ptr == NULL;
     if (volume_offers_fit(&claim->inquiry->cluster, claim->claim))
@@ -257,13 +258,14 @@ static void advise_manual(struct advice_list *advice, const struct who_claim *cl
     else if (nearest != NULL)
         advise_misfit(advice, claim, nearest, misfit);
     else
-        advice_list_add(advice,
-                        "create a PersistentVolume%s%.*s that fits the claim (size, access modes, "
-                        "volumeMode%s)%.*s",
-                        class_name(claim).len == 0 ? " without a class" : " of StorageClass ",
-                        SLICE_ARG(class_name(claim)),
-                        has_selector(claim) ? ", and the labels of its selector" : "",
-                        SLICE_ARG(taken));
+        advice_list_add(
+            advice,
+            "create a PersistentVolume%s%.*s that fits the claim (size, access modes, "
+            "volumeMode%s)%.*s%s%.*s",
+            class_name(claim).len == 0 ? " without a class" : " of StorageClass ",
+            SLICE_ARG(class_name(claim)),
+            has_selector(claim) ? ", and the labels of its selector" : "", SLICE_ARG(taken),
+            again.len == 0 ? "" : "; or scale down again StatefulSet ", SLICE_ARG(again));
 }
 
 /* A claim without a class, if no volume is nearly its own. Whether that is all that helps. */
