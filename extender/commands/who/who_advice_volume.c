@@ -258,14 +258,14 @@ static void advise_manual(struct advice_list *advice, const struct who_claim *cl
     else if (nearest != NULL)
         advise_misfit(advice, claim, nearest, misfit);
     else
-        advice_list_add(
-            advice,
-            "create a PersistentVolume%s%.*s that fits the claim (size, access modes, "
-            "volumeMode%s)%.*s%s%.*s",
-            class_name(claim).len == 0 ? " without a class" : " of StorageClass ",
-            SLICE_ARG(class_name(claim)),
-            has_selector(claim) ? ", and the labels of its selector" : "", SLICE_ARG(taken),
-            again.len == 0 ? "" : "; or scale down again StatefulSet ", SLICE_ARG(again));
+        advice_list_add(advice,
+                        "create a PersistentVolume%s%.*s that fits the claim (size, access modes, "
+                        "volumeMode%s)%.*s%s%.*s%s",
+                        class_name(claim).len == 0 ? " without a class" : " of StorageClass ",
+                        SLICE_ARG(class_name(claim)),
+                        has_selector(claim) ? ", and the labels of its selector" : "",
+                        SLICE_ARG(taken), again.len == 0 ? "" : "; or scale StatefulSet ",
+                        SLICE_ARG(again), again.len == 0 ? "" : " down again");
 }
 
 /* A claim without a class, if no volume is nearly its own. Whether that is all that helps. */
