@@ -123,7 +123,8 @@ static uint64_t next_look_ns(const struct http_client *client)
     const struct http_transfer *call;
 
     TAILQ_FOREACH (call, &client->running, link) {
-        uint64_t at_ns = call->sendings == 0 ? soon_ns : call->deadline_ns;
+        bool connects = call->sendings == 0 || call->is_connecting;
+        uint64_t at_ns = connects ? soon_ns : call->deadline_ns;
         at_ns = at_ns < soon_ns ? soon_ns : at_ns;
         next_ns = at_ns < next_ns ? at_ns : next_ns;
     }

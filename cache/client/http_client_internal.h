@@ -39,6 +39,7 @@ struct http_transfer {
     uint64_t deadline_ns; /* UINT64_MAX: none */
     uint64_t launched_ns; /* 0: it waits for its turn */
     bool is_read;         /* a GET, which may be repeated */
+    bool is_connecting;   /* on a new socket: nothing is sent on it yet */
     unsigned sendings;    /* how often libcurl began to send it */
     unsigned generation;  /* of the credentials */
     char error[CURL_ERROR_SIZE];

@@ -43,6 +43,7 @@ static int before_sending(void *context, char *server, char *local, int server_p
     (void)local;
     (void)server_port;
     (void)local_port;
+    call->is_connecting = false;
     if (call->sendings++ == 0 || call->is_read)
         return CURL_PREREQFUNC_OK;
     return CURL_PREREQFUNC_ABORT;
@@ -52,8 +53,9 @@ static int before_sending(void *context, char *server, char *local, int server_p
 static int tune_socket(void *context, curl_socket_t socket, curlsocktype purpose)
 {
     unsigned timeout_ms = HTTP_DEAD_PEER_MS;
+    struct http_transfer *call = context;
 
-    (void)context;
+    call->is_connecting = true;
     (void)purpose;
     (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
     return CURL_SOCKOPT_OK;
@@ -111,6 +113,7 @@ static CURLcode set_transport(struct http_transfer *call)
     /* audit logs contain it, and managedFields its name */
     SET(rc, easy, CURLOPT_USERAGENT, HTTP_USER_AGENT);
     SET(rc, easy, CURLOPT_SOCKOPTFUNCTION, tune_socket);
+    SET(rc, easy, CURLOPT_SOCKOPTDATA, call);
     SET(rc, easy, CURLOPT_PREREQFUNCTION, before_sending);
     SET(rc, easy, CURLOPT_PREREQDATA, call);
     SET(rc, easy, CURLOPT_WRITEFUNCTION, take_bytes);

@@ -353,7 +353,8 @@ bool reservation_undo(struct cluster *cluster, const struct uid *uid)
     leave_shared(cluster, reservation);
     if (reservation->kept_until_ns == 0)
         reservation->kept_until_ns = reservation->expires_ns;
-    reservation->expires_ns = reservation->kept_until_ns;
+    if (reservation->kept_until_ns < reservation->expires_ns)
+        reservation->expires_ns = reservation->kept_until_ns;
     mark_late(cluster, reservation);
     return true;
 }

@@ -125,10 +125,11 @@ void reservation_settle(struct cluster *cluster, const struct uid *uid, uint64_t
 /* The pod could not be read: it stays in doubt, and is not due before expires_ns. */
 void reservation_postpone(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
-/* A bind has ended: it was refused. Others may get its claims now, unless another bind of the pod
- * is under way or in doubt (false). Ends the reservation; but a preemptor keeps its exclusive
- * claims against pods that are no more important, until its first refused bind would have expired:
- * kube-scheduler clears the nomination of a pod whose bind fails, and nothing else would keep them.
+/* A bind has ended: no Binding of it may be applied. Others may get its claims now, unless another
+ * bind of the pod is under way or in doubt (false). Ends the reservation; but a preemptor keeps its
+ * exclusive claims against pods that are no more important, until its first refused bind would have
+ * expired: kube-scheduler clears the nomination of a pod whose bind fails, and nothing else would
+ * keep them.
  */
 bool reservation_undo(struct cluster *cluster, const struct uid *uid);
 

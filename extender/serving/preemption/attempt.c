@@ -67,11 +67,14 @@ static bool reserve(struct attempt *attempt, const struct pod_object *pod,
     struct state *state = attempt->state;
     uint64_t end_ns = state_reservation_end(state, false);
     uint64_t least_ns = monotonic_ns() + PREEMPTOR_KEEP_MS * NS_PER_MS;
+    struct reservation *reservation = reservation_of(&state->cluster, &attempt->pod);
     struct error ignored = {0};
 
+    if (reservation != NULL && verdict->victim_count != 0)
+        reservation->kept_until_ns = 0; /* of an eviction before this one */
     attempt->has_reserved = reservation_take(&state->cluster, pod, verdict->exclusive, false,
                                              end_ns > least_ns ? end_ns : least_ns, &ignored) == 0;
-    struct reservation *reservation = reservation_of(&state->cluster, &attempt->pod);
+    reservation = reservation_of(&state->cluster, &attempt->pod);
     if (attempt->has_reserved && reservation != NULL)
         reservation->is_of_preemptor = true;
     return attempt->has_reserved;
