@@ -261,8 +261,7 @@ static bool is_for_one_node(unsigned access_modes)
                                                  ACCESS_READ_WRITE_ONCE_POD)) == 0;
 }
 
-/* Only of an offer, or of a manifest without a claimRef, which will be one: most volumes are bound,
- * and share what is stored. False: no memory. */
+/* Only of an offer: most volumes are bound, and share what is stored. False: no memory. */
 static bool make_offer(struct arena *arena, struct resource_object *volume)
 {
     const struct slice *claim = &volume->attributes[VOLUME_CLAIM_NAME];
@@ -291,8 +290,7 @@ bool volume_finish(struct pull *json, struct arena *arena, struct resource_objec
     for (size_t i = 0; i < IN_TREE_SOURCES; i++)
         if (volume->reading.sources[i])
             volume->attributes[VOLUME_IN_TREE] = slice_of(in_tree[i].plugin);
-    bool is_new = volume->reading.phase.len == 0 && volume->attributes[VOLUME_CLAIM_NAME].len == 0;
-    if ((!is_new && !slice_equal(volume->reading.phase, SLICE("Available"))) ||
+    if (!slice_equal(volume->reading.phase, SLICE("Available")) ||
         volume->meta.deletion_timestamp.len != 0)
         return true;
     return make_offer(arena, volume) || pull_problem(json, pull_too_big);

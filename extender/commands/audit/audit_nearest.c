@@ -222,68 +222,15 @@ static enum attachment class_attachment(struct audit_check *check, const struct 
 
 /* ---- volumes ---- */
 
-/* Whether each claim of the class gets a volume that was made by hand: there are enough. */
-static bool has_hand_made(const struct audit_check *check, const struct claim_record *claim)
+enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim)
 {
-    const struct name *class = claim_storage_class(claim->stored);
-    struct table_walk claims = {.at = 0}, volumes = {.at = 0};
-    struct slice of_volume, of_attributes;
-    const struct resource *volume;
-    const struct claim *other;
-    size_t wanted = 0, made = 0;
-
-    if (name_slice(class).len == 0 && !claim->names_class) /* the default class may be its own */
-        return false;
-    while ((other = cluster_next_claim(check->cluster, &claims)) != NULL)
-        wanted += claim_storage_class(other) == class;
-    while ((volume = cluster_next_resource(check->cluster, KIND_VOLUME, &volumes)) != NULL) {
-        volume_offer_classes(resource_attribute(volume, VOLUME_OFFER), &of_volume, &of_attributes);
-        made += resource_attribute(volume, VOLUME_OFFER).len != 0 &&
-                slice_equal(of_volume, name_slice(class));
-    }
-    return wanted <= made;
-}
-
-static enum attachment attachment_of(struct audit_check *check, const struct claim_record *claim,
-                                     const struct resource *volume)
-{
+    const struct resource *volume = audit_volume_of(check, claim);
     bool knows_drivers = inventory_is_complete(check->inventory, KIND_CSI_DRIVER);
 
+    if (volume == NULL)
+        return class_attachment(check, claim);
     return volume_driver(volume).len == 0
                ? volume_attachment(check->cluster, volume, knows_drivers)
                : driver_attachment(check, volume_driver(volume), &claim->record,
                                    knows_drivers ? ATTACHMENT_YES : ATTACHMENT_UNKNOWN);
-}
-
-/* By the volumes that the claim may get, which have to agree. */
-static enum attachment hand_made_attachment(struct audit_check *check,
-                                            const struct claim_record *claim)
-{
-    struct table_walk walk = {.at = 0};
-    enum attachment all = ATTACHMENT_UNKNOWN;
-    const struct resource *volume;
-    bool has_any = false;
-
-    if (!has_hand_made(check, claim))
-        return ATTACHMENT_UNKNOWN;
-    while ((volume = cluster_next_resource(check->cluster, KIND_VOLUME, &walk)) != NULL) {
-        if (!volume_offer_fits(volume, claim->stored))
-            continue;
-        enum attachment one = attachment_of(check, claim, volume);
-        if (has_any && one != all)
-            return ATTACHMENT_UNKNOWN;
-        has_any = true;
-        all = one;
-    }
-    return all;
-}
-
-enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim)
-{
-    const struct resource *volume = audit_volume_of(check, claim);
-
-    if (volume != NULL)
-        return attachment_of(check, claim, volume);
-    enum attachment of_class = class_attachment(check, claim);
-    return of_class != ATTACHMENT_UNKNOWN ? of_class : hand_made_attachment(check, claim);
 }

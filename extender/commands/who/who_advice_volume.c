@@ -67,11 +67,10 @@ struct slice who_maker(const struct who_claim *claim)
 
     return set.len == 0
                ? set
-               : arena_printf(
-                     claim->arena,
-                     "; before that, StatefulSet %.*s with such a template (kubectl delete "
-                     "--cascade=orphan, and apply)",
-                     SLICE_ARG(set));
+               : arena_printf(claim->arena,
+                              "; before that, StatefulSet %.*s with such a template (deleted with "
+                              "--cascade=orphan, and applied)",
+                              SLICE_ARG(set));
 }
 
 /* Of a claim, for a row of the table of advice. */
