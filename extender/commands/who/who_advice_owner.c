@@ -4,7 +4,6 @@
 
 #include "extender/commands/inquiry/rollout.h"
 #include "extender/commands/who/who_advice.h"
-#include "policy/holders.h"
 
 /* ---- holder and waiter have the same controller ---- */
 

@@ -5,7 +5,6 @@
 
 #include "cache/cluster/reservation.h"
 #include "policy/exclusive.h"
-#include "policy/holders.h"
 #include "policy/volume.h"
 
 /* ---- the index ---- */
