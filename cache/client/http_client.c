@@ -35,7 +35,17 @@ void http_client_global_cleanup(void)
 
 /* libcurl wants to know of these events of the socket: its socket function. It does not fail, which
  * would end all calls: one whose socket cannot be followed ends by its time-out, and a watch when
- * its caller finds it silent. */
+ * its caller finds it silent.
+ *
+ * A socket that never connected is removed after libcurl 7.88 has closed it (cf_socket_close): its
+ * number may be another thread's by then, and is not in this epoll, so nothing happens. */
+#ifdef __SANITIZE_THREAD__
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "race:follow_socket";
+}
+#endif
 static int follow_socket(CURL *easy, curl_socket_t socket, int what, void *context, void *unused)
 {
     const struct http_client *client = context;
@@ -120,9 +130,9 @@ static void act_if_due(struct http_client *client)
 static uint64_t next_look_ns(const struct http_client *client)
 {
     uint64_t soon_ns = client->looked_ns + LOOK_MS * NS_PER_MS, next_ns = UINT64_MAX;
-    const struct http_transfer *call;
 
-    TAILQ_FOREACH (call, &client->running, link) {
+    for (const struct http_transfer *call = TAILQ_FIRST(&client->running); call != NULL;
+         call = TAILQ_NEXT(call, link)) {
         bool connects = call->sendings == 0 || call->is_connecting;
         uint64_t at_ns = connects ? soon_ns : call->deadline_ns;
         at_ns = at_ns < soon_ns ? soon_ns : at_ns;

@@ -169,7 +169,11 @@ hold() {
     let_go
     rm -f "$plane/silence.log"
     plane_run "$plane" silence "$e2e/mutator.py" $(($(admission_port) + 3)) "$plane/silence-tls/tls.crt" "$plane/silence-tls/tls.key"
-    await 10 "it listens" listens $(($(admission_port) + 3))
+    await 20 "the API server reaches it" is_reached
+}
+is_reached() {
+    post_binding 'bindings?dryRun=All' first node-1 || true
+    grep -q '^asked about first' "$plane/silence.log"
 }
 is_waited_for() { grep -q '^held first' "$plane/silence.log"; }
 let_go() { plane_kill "$plane" silence KILL; }
@@ -208,11 +212,11 @@ held() {
     name=one
     service_obeys "upstream $(($(admission_port) + 1))"
     await 20 "one is asked" is_asked one
-    allowed=$(allowed_reviews)
     hold
+    allowed=$(allowed_reviews)
     ask_first "$way" >"$plane/first" 2>&1 &
     asked=$!
-    await 20 "the API server waits" is_waited_for
+    await 20 "the API server waits" is_waited_for || fail "asked for: $(tail -3 "$plane/first")"
     [ "$way" = bind ] || await 20 "it is allowed" is_allowed "$allowed"
     case $fate in
     killed) claimguard_restart one --config "$plane/config-one" ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mutator.py PORT CERTIFICATE KEY: a webhook on loopback. /claim gives a pod the claim that its annotation
 e2e.example.com/claim names; /uid takes the UID from a Binding; what is not for them, they let pass. /hold prints the name, and does
-not answer."""
+not answer, but to a dry run."""
 import base64
 import http.server
 import json
@@ -18,6 +18,10 @@ def claim(pod):
     return [{"op": "add", "path": "/spec/volumes", "value": volumes}]
 
 
+def nothing(_):
+    return []
+
+
 def uid(binding):
     return [{"op": "remove", "path": "/metadata/uid"}] if "uid" in binding["metadata"] else []
 
@@ -29,9 +33,9 @@ class Webhook(http.server.BaseHTTPRequestHandler):
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         request = review.pop("request")
         if self.path.startswith("/hold"):
-            print("held", request["name"], flush=True)
-            time.sleep(3600)
-        patch = {"/claim": claim, "/uid": uid}[self.path.split("?")[0]](request["object"])
+            print("asked about" if request.get("dryRun") else "held", request["name"], flush=True)
+            time.sleep(0 if request.get("dryRun") else 3600)
+        patch = {"/claim": claim, "/uid": uid, "/hold": nothing}[self.path.split("?")[0]](request["object"])
         review["response"] = {"uid": request["uid"], "allowed": True, "patchType": "JSONPatch",
                               "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
         body = json.dumps(review).encode()
