@@ -40,7 +40,7 @@ void http_client_global_cleanup(void)
  * A socket that never connected is removed after libcurl 7.88 has closed it (cf_socket_close): its
  * number may be another thread's by then, and is not in this epoll, so nothing happens. */
 #ifdef __SANITIZE_THREAD__
-const char *__tsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
     return "race:follow_socket";
