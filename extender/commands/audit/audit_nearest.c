@@ -222,15 +222,56 @@ static enum attachment class_attachment(struct audit_check *check, const struct 
 
 /* ---- volumes ---- */
 
+static enum attachment attachment_of(struct audit_check *check, const struct resource *volume,
+                                     const struct record *from)
+{
+    bool knows_drivers = inventory_is_complete(check->inventory, KIND_CSI_DRIVER);
+
+    return volume_driver(volume).len == 0
+               ? volume_attachment(check->cluster, volume, knows_drivers)
+               : driver_attachment(check, volume_driver(volume), from,
+                                   knows_drivers ? ATTACHMENT_YES : ATTACHMENT_UNKNOWN);
+}
+
+static size_t count_claims_of(const struct inventory *inventory, struct slice class)
+{
+    size_t count = 0;
+
+    for (const struct record *at = inventory->first[KIND_CLAIM]; at != NULL; at = at->next) {
+        const struct claim *claim = ((const struct claim_record *)at)->stored;
+        count += claim != NULL && slice_equal(name_slice(claim_storage_class(claim)), class);
+    }
+    return count;
+}
+
+/* NO if manifests make a volume by hand for each claim of the class, and none of these is attached:
+ * the volume is one of them, whichever it is. */
+static enum attachment made_attachment(struct audit_check *check, const struct claim_record *claim)
+{
+    struct slice class = name_slice(claim_storage_class(claim->stored));
+    const struct inventory *inventory = check->inventory;
+    size_t count = 0;
+
+    for (const struct record *at = inventory->first[KIND_VOLUME]; at != NULL; at = at->next) {
+        const struct name *of = ((const struct volume_record *)at)->class;
+        if (of == NULL || !slice_equal(name_slice(of), class))
+            continue;
+        const struct resource *volume =
+            cluster_find_resource(check->cluster, KIND_VOLUME, at->name);
+        if (volume == NULL || attachment_of(check, volume, at) != ATTACHMENT_NO)
+            return ATTACHMENT_UNKNOWN;
+        count++;
+    }
+    return count != 0 && count >= count_claims_of(inventory, class) ? ATTACHMENT_NO
+                                                                    : ATTACHMENT_UNKNOWN;
+}
+
 enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim)
 {
     const struct resource *volume = audit_volume_of(check, claim);
-    bool knows_drivers = inventory_is_complete(check->inventory, KIND_CSI_DRIVER);
 
-    if (volume == NULL)
-        return class_attachment(check, claim);
-    return volume_driver(volume).len == 0
-               ? volume_attachment(check->cluster, volume, knows_drivers)
-               : driver_attachment(check, volume_driver(volume), &claim->record,
-                                   knows_drivers ? ATTACHMENT_YES : ATTACHMENT_UNKNOWN);
+    if (volume != NULL)
+        return attachment_of(check, volume, &claim->record);
+    enum attachment by_class = class_attachment(check, claim);
+    return by_class != ATTACHMENT_UNKNOWN ? by_class : made_attachment(check, claim);
 }

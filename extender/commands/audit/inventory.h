@@ -107,6 +107,12 @@ struct claim_record {
     const struct workload *first_template; /* that names it and has pods */
 };
 
+/* One that a manifest makes by hand, for any claim of the class; or that has a comment. */
+struct volume_record {
+    struct record record;
+    const struct name *class; /* NULL: it is of no use to claims of the input */
+};
+
 struct class_record {
     struct record record;
     struct slice provisioner, created;

@@ -288,9 +288,20 @@ static void take_plain(struct taking *taking)
 
 static void take_volume(struct taking *taking)
 {
-    name_class(taking, taking->reading.stored.resource.reading.attributes_class);
-    if (taking->reading.ignore.len != 0)
-        take_plain(taking);
+    const struct resource_object *object = &taking->reading.stored.resource;
+    struct slice class = object->reading.storage_class;
+    bool is_for_any = taking->object->path != NULL && class.len != 0 &&
+                      object->attributes[VOLUME_CLAIM_NAME].len == 0;
+
+    name_class(taking, object->reading.attributes_class);
+    if (!is_for_any && taking->reading.ignore.len == 0)
+        return;
+    struct volume_record *volume = new_record(taking, sizeof *volume, RECORD_TEXTS);
+    if (volume == NULL)
+        return;
+    if (is_for_any)
+        volume->class = names_take(&taking->inventory->texts, class, &taking->has_failed);
+    (void)inventory_add_name(taking, &volume->record);
 }
 
 static void take_node(struct taking *taking)

@@ -24,6 +24,7 @@ struct reading {
         struct record record;
         struct claim_record claim;
         struct node_record node;
+        struct volume_record volume;
         struct class_record class;
         struct driver_record driver;
     };
