@@ -268,6 +268,10 @@ const char *in_tree_source(struct slice plugin);
  * the plug-in is migrated; empty: it does not. */
 struct slice in_tree_zone_key(struct slice plugin);
 
+/* Makes what was read of a volume an offer: object_read does so if it is Available. One that a
+ * manifest makes will be, and says nothing of it. False: no memory. */
+bool volume_make_offer(struct arena *arena, struct resource_object *volume);
+
 /* The text by which a pod waits for the volumes that a claim of these classes could be bound to;
  * {NULL, 0}: no memory. */
 struct slice volume_offer(struct slice storage_class, struct slice attributes_class,

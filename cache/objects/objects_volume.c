@@ -261,8 +261,8 @@ static bool is_for_one_node(unsigned access_modes)
                                                  ACCESS_READ_WRITE_ONCE_POD)) == 0;
 }
 
-/* Only of an offer: most volumes are bound, and share what is stored. False: no memory. */
-static bool make_offer(struct arena *arena, struct resource_object *volume)
+/* Only of an offer: most volumes are bound, and share what is stored. */
+bool volume_make_offer(struct arena *arena, struct resource_object *volume)
 {
     const struct slice *claim = &volume->attributes[VOLUME_CLAIM_NAME];
 
@@ -293,7 +293,7 @@ bool volume_finish(struct pull *json, struct arena *arena, struct resource_objec
     if (!slice_equal(volume->reading.phase, SLICE("Available")) ||
         volume->meta.deletion_timestamp.len != 0)
         return true;
-    return make_offer(arena, volume) || pull_problem(json, pull_too_big);
+    return volume_make_offer(arena, volume) || pull_problem(json, pull_too_big);
 }
 
 /* ---- the text by which pods wait for volumes ---- */

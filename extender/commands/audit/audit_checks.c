@@ -59,28 +59,6 @@ bool audit_names_host(struct slice selector)
 
 /* ---- claims ---- */
 
-const struct resource *audit_volume_of(const struct audit_check *check,
-                                       const struct claim_record *claim)
-{
-    const struct resource *volume = cluster_find_volume(check->cluster, claim->stored);
-
-    /* that of a manifest need not name the claim, and the claim is not Bound */
-    return volume == NULL || resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0
-               ? volume
-               : volume_of(check->cluster, claim->stored);
-}
-
-bool audit_is_for_one_node(const struct audit_check *check, const struct claim_record *claim)
-{
-    const struct resource *volume = audit_volume_of(check, claim);
-
-    if (volume != NULL)
-        return volume_is_for_one_node(volume);
-    return (claim->modes & ACCESS_READ_WRITE_ONCE) != 0 &&
-           (claim->modes &
-            (ACCESS_READ_WRITE_MANY | ACCESS_READ_ONLY_MANY | ACCESS_READ_WRITE_ONCE_POD)) == 0;
-}
-
 static bool may_defer(const struct config *config, const struct pod_spec *spec,
                       const struct claim_record *claim)
 {

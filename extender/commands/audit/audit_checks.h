@@ -73,16 +73,21 @@ struct claim_record *audit_claim_of(struct audit_check *check, const struct reco
 bool audit_refuses_inline(struct audit_check *check, const struct record *record,
                           struct driver_record *driver);
 
-/* The PersistentVolume that the claim is bound to; NULL: none, or it is not in the input. */
-const struct resource *audit_volume_of(const struct audit_check *check,
-                                       const struct claim_record *claim);
+/* The PersistentVolume that the claim is bound to, or will be: it names the volume, or the volume's
+ * claimRef names it. NULL: none, or it is not in the input. */
+const struct resource *audit_volume_of(struct audit_check *check, const struct claim_record *claim);
 
 /* The CSI driver of its volume, or the provisioner of an unbound claim; empty: not known. Without
  * a storageClassName, that of the default StorageClass, which the API server gives the claim. */
 struct slice audit_driver_of(struct audit_check *check, const struct claim_record *claim);
 
-/* Whether the claim's volume is attached to a node before it is mounted. */
+/* Whether the claim's volume is attached to a node before it is mounted. Without a volume, that of
+ * volumes that manifests make by hand and that fit decides, if there is one for each claim of the
+ * class; and the class. */
 enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim);
+
+/* Whether all pods with the claim run on the node that its volume's nodeAffinity names. */
+bool audit_is_on_one_host(struct audit_check *check, const struct claim_record *claim);
 
 /* Whether the claim belongs to one pod. */
 static inline bool audit_is_for_one_pod(const struct claim_record *claim)
@@ -92,7 +97,7 @@ static inline bool audit_is_for_one_pod(const struct claim_record *claim)
 
 /* Whether its volume can be attached to one node only, if it is attached: by the volume's access
  * modes; before it is bound, by the claim's. */
-bool audit_is_for_one_node(const struct audit_check *check, const struct claim_record *claim);
+bool audit_is_for_one_node(struct audit_check *check, const struct claim_record *claim);
 
 /* Why one pod at a time gets the claim, for people: its access mode, or, if *level is lowered to a
  * warning, that claimguard's configuration defers its mount for pods of that template, unless a

@@ -35,13 +35,25 @@ static bool is_pinned(const struct pod_spec *spec)
            audit_names_host(spec->placing->selector);
 }
 
+/* Whether a volume of the template keeps them there. */
+static bool volumes_pin(struct audit_check *check, const struct pod_record *pod)
+{
+    for (uint32_t i = 0; i < pod->spec.use_count; i++) {
+        const struct claim_record *claim = audit_claim_of(check, &pod->record, &pod->spec.uses[i]);
+        if (claim != NULL && audit_is_on_one_host(check, claim))
+            return true;
+    }
+    return false;
+}
+
 /* Whether the claim's volume keeps pods of that template to one node: NO also if something else
  * does. */
 static enum attachment attachment_of(struct audit_check *check, struct claim_record *claim,
-                                     const struct pod_spec *spec)
+                                     const struct pod_record *pod)
 {
-    return !audit_is_for_one_node(check, claim) || is_pinned(spec) ? ATTACHMENT_NO
-                                                                   : audit_attachment(check, claim);
+    return !audit_is_for_one_node(check, claim) || is_pinned(&pod->spec) || volumes_pin(check, pod)
+               ? ATTACHMENT_NO
+               : audit_attachment(check, claim);
 }
 
 static enum level level_of(enum attachment attachment)
@@ -73,7 +85,7 @@ static void check_rollout(struct audit_check *check, const struct template_claim
                          numbers, SLICE_ARG(of->name), of->one_pod);
         return;
     }
-    enum attachment attachment = attachment_of(check, of->claim, &workload->pod.spec);
+    enum attachment attachment = attachment_of(check, of->claim, &workload->pod);
     if (attachment == ATTACHMENT_NO)
         return;
     bool is_added = audit_report_add(
@@ -261,9 +273,8 @@ static void check_others(struct audit_check *check, const struct template_claim 
 /* Several pods with a claim whose volume one node has. */
 static void check_nodes(struct audit_check *check, const struct template_claim *of)
 {
-    enum attachment attachment = has_many(check, of)
-                                     ? attachment_of(check, of->claim, &of->workload->pod.spec)
-                                     : ATTACHMENT_NO;
+    enum attachment attachment =
+        has_many(check, of) ? attachment_of(check, of->claim, &of->workload->pod) : ATTACHMENT_NO;
 
     if (attachment == ATTACHMENT_NO)
         return;
@@ -355,7 +366,7 @@ static void check_template(struct audit_check *check, const struct workload *wor
 static void check_scaled(struct audit_check *check, const struct workload *target,
                          struct claim_record *claim, struct audit_place place)
 {
-    enum attachment attachment = attachment_of(check, claim, &target->pod.spec);
+    enum attachment attachment = attachment_of(check, claim, &target->pod);
 
     if (attachment == ATTACHMENT_NO)
         return;

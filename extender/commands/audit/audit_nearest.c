@@ -222,6 +222,75 @@ static enum attachment class_attachment(struct audit_check *check, const struct 
 
 /* ---- volumes ---- */
 
+/* How volumes that manifests make by hand are a claim's, as Kubernetes binds them: the first way
+ * that there is. Which one of those that fit it gets, is not known. */
+enum match { MATCH_NAMED, MATCH_KEPT, MATCH_FITS, MATCH_NONE };
+
+struct candidates {
+    const struct claim_record *claim;
+    enum match match;
+    size_t nearness;
+};
+
+static bool is_kept_for(const struct resource *volume, const struct claim_record *claim)
+{
+    return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim->record.name) &&
+           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE),
+                       name_text(claim->stored->ns));
+}
+
+static bool is_match(const struct volume_record *volume, const struct claim_record *claim,
+                     enum match match)
+{
+    char name[PROVISIONED_NAME_BYTES];
+
+    if (volume->stored == NULL)
+        return false;
+    switch (match) {
+    case MATCH_NAMED:
+        return slice_equal(volume->record.name, claim_volume_name(claim->stored, name)) &&
+               (resource_attribute(volume->stored, VOLUME_CLAIM_NAME).len == 0 ||
+                is_kept_for(volume->stored, claim));
+    case MATCH_KEPT: return is_kept_for(volume->stored, claim);
+    case MATCH_FITS: /* a claim without a class may get the default one */
+        return claim->names_class && volume_offer_fits(volume->stored, claim->stored);
+    default: return false;
+    }
+}
+
+static struct candidates candidates_of(const struct inventory *inventory,
+                                       const struct claim_record *claim)
+{
+    bool is_named = claim_has_volume(claim->stored);
+    struct candidates of = {.claim = claim, .match = is_named ? MATCH_NAMED : MATCH_KEPT};
+    enum match last = is_named ? MATCH_NAMED : MATCH_FITS;
+
+    for (; of.match <= last; of.match++) {
+        bool is_found = false;
+        for (const struct record *at = inventory->first[KIND_VOLUME]; at != NULL; at = at->next) {
+            if (!is_match((const struct volume_record *)at, claim, of.match))
+                continue;
+            size_t this = nearness(at, &claim->record);
+            of.nearness = this > of.nearness ? this : of.nearness;
+            is_found = true;
+        }
+        if (is_found)
+            return of;
+    }
+    of.match = MATCH_NONE;
+    return of;
+}
+
+/* From `at` on, the next one that is so near; NULL: none. */
+static const struct volume_record *next_candidate(const struct record *at,
+                                                  const struct candidates *of)
+{
+    while (at != NULL && (!is_match((const struct volume_record *)at, of->claim, of->match) ||
+                          nearness(at, &of->claim->record) < of->nearness))
+        at = at->next;
+    return (const struct volume_record *)at;
+}
+
 static enum attachment attachment_of(struct audit_check *check, const struct resource *volume,
                                      const struct record *from)
 {
@@ -233,45 +302,105 @@ static enum attachment attachment_of(struct audit_check *check, const struct res
                                    knows_drivers ? ATTACHMENT_YES : ATTACHMENT_UNKNOWN);
 }
 
-static size_t count_claims_of(const struct inventory *inventory, struct slice class)
-{
-    size_t count = 0;
+/* What the candidates have in common. */
+struct common {
+    bool is_for_one_node; /* one of them is */
+    bool is_on_one_host;
+    bool is_of_drivers; /* of several, or of some and none */
+    enum attachment attachment;
+};
 
-    for (const struct record *at = inventory->first[KIND_CLAIM]; at != NULL; at = at->next) {
-        const struct claim *claim = ((const struct claim_record *)at)->stored;
-        count += claim != NULL && slice_equal(name_slice(claim_storage_class(claim)), class);
+static struct common common_of(struct audit_check *check, const struct candidates *of)
+{
+    const struct volume_record *first = next_candidate(check->inventory->first[KIND_VOLUME], of);
+    struct common common = {.is_on_one_host = true};
+
+    for (const struct volume_record *at = first; at != NULL;
+         at = next_candidate(at->record.next, of)) {
+        enum attachment one = attachment_of(check, at->stored, &of->claim->record);
+        common.attachment = at == first || common.attachment == one ? one : ATTACHMENT_UNKNOWN;
+        common.is_for_one_node |= volume_is_for_one_node(at->stored);
+        common.is_on_one_host &= at->is_on_one_host;
+        common.is_of_drivers |=
+            !slice_equal(volume_driver(at->stored), volume_driver(first->stored));
     }
-    return count;
+    return common;
 }
 
-/* NO if manifests make a volume by hand for each claim of the class, and none of these is attached:
- * the volume is one of them, whichever it is. */
-static enum attachment made_attachment(struct audit_check *check, const struct claim_record *claim)
+const struct resource *audit_volume_of(struct audit_check *check, const struct claim_record *claim)
 {
-    struct slice class = name_slice(claim_storage_class(claim->stored));
-    const struct inventory *inventory = check->inventory;
-    size_t count = 0;
+    struct candidates of = candidates_of(check->inventory, claim);
+    const struct resource *volume = cluster_find_volume(check->cluster, claim->stored);
+
+    if (of.match == MATCH_FITS)
+        return NULL;
+    if (of.match != MATCH_NONE) {
+        const struct volume_record *first =
+            next_candidate(check->inventory->first[KIND_VOLUME], &of);
+        if (!common_of(check, &of).is_of_drivers)
+            return first->stored;
+        note_differing(
+            check, inventory_find(check->inventory, KIND_VOLUME, SLICE(""), first->record.name));
+        return NULL;
+    }
+    /* that of a manifest need not name the claim, and the claim is not Bound */
+    return volume == NULL || resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0
+               ? volume
+               : volume_of(check->cluster, claim->stored);
+}
+
+/* Whether manifests make a volume for each claim of the class: with fewer, the class makes others.
+ */
+static bool are_enough(const struct inventory *inventory, const struct claim_record *claim)
+{
+    const struct name *class = claim_storage_class(claim->stored);
+    size_t volumes = 0, claims = 0;
 
     for (const struct record *at = inventory->first[KIND_VOLUME]; at != NULL; at = at->next) {
-        const struct name *of = ((const struct volume_record *)at)->class;
-        if (of == NULL || !slice_equal(name_slice(of), class))
-            continue;
-        const struct resource *volume =
-            cluster_find_resource(check->cluster, KIND_VOLUME, at->name);
-        if (volume == NULL || attachment_of(check, volume, at) != ATTACHMENT_NO)
-            return ATTACHMENT_UNKNOWN;
-        count++;
+        const struct resource *volume = ((const struct volume_record *)at)->stored;
+        volumes += volume != NULL && resource_attribute(volume, VOLUME_OFFER).len != 0 &&
+                   (volume_offer_fits(volume, claim->stored) ||
+                    volume_misfit(volume, claim->stored, false) > MISFIT_KEPT);
     }
-    return count != 0 && count >= count_claims_of(inventory, class) ? ATTACHMENT_NO
-                                                                    : ATTACHMENT_UNKNOWN;
+    for (const struct record *at = inventory->first[KIND_CLAIM]; at != NULL; at = at->next) {
+        const struct claim *other = ((const struct claim_record *)at)->stored;
+        claims += other != NULL && claim_storage_class(other) == class;
+    }
+    return volumes >= claims;
 }
 
 enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim)
 {
     const struct resource *volume = audit_volume_of(check, claim);
+    struct candidates of = candidates_of(check->inventory, claim);
 
     if (volume != NULL)
         return attachment_of(check, volume, &claim->record);
     enum attachment by_class = class_attachment(check, claim);
-    return by_class != ATTACHMENT_UNKNOWN ? by_class : made_attachment(check, claim);
+    if (of.match == MATCH_NONE)
+        return by_class;
+    enum attachment all = common_of(check, &of).attachment;
+    return all == by_class || of.match != MATCH_FITS || are_enough(check->inventory, claim)
+               ? all
+               : ATTACHMENT_UNKNOWN;
+}
+
+bool audit_is_for_one_node(struct audit_check *check, const struct claim_record *claim)
+{
+    const struct resource *volume = audit_volume_of(check, claim);
+    struct candidates of = candidates_of(check->inventory, claim);
+
+    if (volume != NULL)
+        return volume_is_for_one_node(volume);
+    return (claim->modes & ACCESS_READ_WRITE_ONCE) != 0 &&
+           (claim->modes &
+            (ACCESS_READ_WRITE_MANY | ACCESS_READ_ONLY_MANY | ACCESS_READ_WRITE_ONCE_POD)) == 0 &&
+           (of.match != MATCH_FITS || common_of(check, &of).is_for_one_node);
+}
+
+bool audit_is_on_one_host(struct audit_check *check, const struct claim_record *claim)
+{
+    struct candidates of = candidates_of(check->inventory, claim);
+
+    return of.match != MATCH_NONE && common_of(check, &of).is_on_one_host;
 }

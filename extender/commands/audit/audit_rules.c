@@ -47,9 +47,9 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "The rollout of a Deployment with a ReadWriteOnce claim may never end",
          "As CG102, with a ReadWriteOnce claim whose volume is attached to one node. It does\n"
          "not fire if the template names its node or the label kubernetes.io/hostname, also in\n"
-         "a required affinity, or requires an affinity to pods on the same node. This is a\n"
-         "note if the input lacks the claim's PersistentVolume, StorageClass or CSIDriver, so\n"
-         "that nobody knows whether the volume is attached.",
+         "a required affinity, or requires an affinity to pods on the same node; or if the\n"
+         "volume's nodeAffinity names the node. This is a note if it is not known whether the\n"
+         "volume is attached: by its driver, or by the CSIDriver of its StorageClass.",
          "A new pod on another node waits in ContainerCreating with the Event\n"
          "FailedAttachVolume (Multi-Attach error; 1.37: Waiting for detach) until the old pod\n"
          "is removed, and that waits for the new one.",

@@ -168,7 +168,7 @@ struct slice inventory_stored_name(struct inventory *inventory, struct slice nam
 }
 
 /* Of an object that two files have, the cluster has the first one; but of a pod, the last one; and
- * of claims, all. */
+ * of claims and volumes, all. */
 static int store(struct taking *taking, struct error *err)
 {
     struct cluster *cluster = taking->inventory->cluster;
@@ -284,10 +284,22 @@ static void scale_targets(struct inventory *inventory)
     }
 }
 
+static void link_volumes(struct inventory *inventory)
+{
+    for (struct record *at = inventory->first[KIND_VOLUME]; at != NULL; at = at->next) {
+        struct volume_record *volume = (struct volume_record *)at;
+        arena_reset(&inventory->scratch);
+        volume->stored =
+            cluster_find_resource(inventory->cluster, KIND_VOLUME,
+                                  inventory_stored_name(inventory, at->name, volume->twin));
+    }
+}
+
 void inventory_link(struct inventory *inventory)
 {
     inventory->is_cluster |= inventory->is_listed[KIND_POD];
     scale_targets(inventory);
+    link_volumes(inventory);
     for (struct record *at = inventory->first[KIND_CLAIM]; at != NULL; at = at->next) {
         struct claim_record *claim = (struct claim_record *)at;
         arena_reset(&inventory->scratch);

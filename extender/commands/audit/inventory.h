@@ -107,10 +107,12 @@ struct claim_record {
     const struct workload *first_template; /* that names it and has pods */
 };
 
-/* One that a manifest makes by hand, for any claim of the class; or that has a comment. */
+/* A volume that a manifest makes by hand; or one that has a comment. */
 struct volume_record {
     struct record record;
-    const struct name *class; /* NULL: it is of no use to claims of the input */
+    uint32_t twin;                 /* as of a claim */
+    bool is_on_one_host;           /* its nodeAffinity allows one node, by its name */
+    const struct resource *stored; /* in the cluster: once the inventory is linked */
 };
 
 struct class_record {
@@ -147,7 +149,7 @@ struct inventory {
     size_t counts[KIND_NAMED_COUNT]; /* objects, also those without a record */
     bool is_template;                /* what could not be read has "{{" where the problem is */
     const char *last_path;           /* most objects have the file of the one before */
-    uint32_t twins;                  /* claims with such a name */
+    uint32_t twins;                  /* claims and volumes with such a name */
     struct names texts;              /* many objects have the same namespace, node, ... */
     struct names classes;            /* VolumeAttributesClasses that a claim or a volume names */
     size_t

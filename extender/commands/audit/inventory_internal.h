@@ -10,11 +10,11 @@ struct taking {
     const struct source_text *object;
     struct reading reading;
     enum kind kind;
-    uint32_t twin;   /* of a claim */
+    uint32_t twin;   /* of a claim or a volume */
     bool has_failed; /* no memory */
 };
 
-/* The name of a claim in the cluster, in scratch; {NULL, 0}: no memory. */
+/* The name of a claim or a volume in the cluster, in scratch; {NULL, 0}: no memory. */
 struct slice inventory_stored_name(struct inventory *inventory, struct slice name, uint32_t twin);
 
 /* Makes a record of what was read, unless no rule needs it. */

@@ -286,22 +286,26 @@ static void take_plain(struct taking *taking)
         (void)inventory_add_name(taking, record);
 }
 
+/* Whether the API server has never had it. */
+static bool is_made_by_hand(const struct taking *taking, const struct resource_object *volume)
+{
+    return taking->object->path != NULL && volume->reading.phase.len == 0 &&
+           volume->reading.claim_uid.len == 0;
+}
+
 static void take_volume(struct taking *taking)
 {
-    const struct resource_object *object = &taking->reading.stored.resource;
-    struct slice class = object->reading.storage_class;
-    bool is_for_any = taking->object->path != NULL && class.len != 0 &&
-                      object->attributes[VOLUME_CLAIM_NAME].len == 0;
+    struct resource_object *object = &taking->reading.stored.resource;
+    bool is_by_hand = is_made_by_hand(taking, object);
 
     name_class(taking, object->reading.attributes_class);
-    if (!is_for_any && taking->reading.ignore.len == 0)
+    if (!is_by_hand && taking->reading.ignore.len == 0)
         return;
+    if (is_by_hand)
+        taking->has_failed |= !volume_make_offer(&taking->inventory->scratch, object);
     struct volume_record *volume = new_record(taking, sizeof *volume, RECORD_TEXTS);
-    if (volume == NULL)
-        return;
-    if (is_for_any)
-        volume->class = names_take(&taking->inventory->texts, class, &taking->has_failed);
-    (void)inventory_add_name(taking, &volume->record);
+    if (volume != NULL && inventory_add_name(taking, &volume->record) != NULL)
+        taking->twin = volume->twin = ++taking->inventory->twins;
 }
 
 static void take_node(struct taking *taking)

@@ -174,17 +174,55 @@ static bool has_taint(const struct node_details *node)
     return false;
 }
 
+static bool read_details(struct pull *json, enum kind kind, struct arena *arena, void *out)
+{
+    const struct pull_table table = details_table(kind);
+
+    return pull_fields(json, PULL_CASE_EXACT, table.fields, table.count, arena, out) &&
+           pull_finish(json);
+}
+
 /* What a Node's labels and taints say. */
 static bool read_node(struct pull *json, struct arena *arena, struct reading *out)
 {
-    const struct pull_table table = details_table(KIND_NODE);
     struct node_details details = {.taints = {0}};
 
-    if (!pull_fields(json, PULL_CASE_EXACT, table.fields, table.count, arena, &details) ||
-        !pull_finish(json))
+    if (!read_details(json, KIND_NODE, arena, &details))
         return false;
     out->node.labels = details.labels;
     out->node.is_avoided = out->stored.resource.number != 0 || has_taint(&details);
+    return true;
+}
+
+static bool names_host(const struct pull_items *requirements)
+{
+    const struct node_requirement *items = requirements->items;
+
+    for (size_t i = 0; i < requirements->count; i++)
+        if ((slice_equal(items[i].key, SLICE(HOSTNAME)) ||
+             slice_equal(items[i].key, SLICE("metadata.name"))) &&
+            slice_equal(items[i].operator, SLICE("In")) && items[i].values.count == 1)
+            return true;
+    return false;
+}
+
+/* Whether the terms, of which one is enough, allow one node, by its name. */
+static bool is_one_host(const struct pull_items *node_terms)
+{
+    const struct node_term *terms = node_terms->items;
+
+    return node_terms->count == 1 &&
+           (names_host(&terms[0].expressions) || names_host(&terms[0].fields));
+}
+
+/* Which nodes a volume that a manifest makes allows. */
+static bool read_volume(struct pull *json, struct arena *arena, struct reading *out)
+{
+    struct volume_details details = {.terms = {0}};
+
+    if (!read_details(json, KIND_VOLUME, arena, &details))
+        return false;
+    out->volume.is_on_one_host = is_one_host(&details.terms);
     return true;
 }
 
@@ -235,28 +273,14 @@ struct pull_table reading_table(enum kind kind)
 
 /* ---- what follows from the fields ---- */
 
-static bool is_host(const struct pull_items *requirements)
-{
-    const struct node_requirement *items = requirements->items;
-
-    for (size_t i = 0; i < requirements->count; i++)
-        if ((slice_equal(items[i].key, SLICE(HOSTNAME)) ||
-             slice_equal(items[i].key, SLICE("metadata.name"))) &&
-            slice_equal(items[i].operator, SLICE("In")) && items[i].values.count == 1)
-            return true;
-    return false;
-}
-
 /* What the pod requires of nodes, and of pods on its node. */
 static void complete_affinity(struct reading *out)
 {
     struct pod_spec *spec = &out->pod.spec;
-    const struct node_term *terms = out->node_terms.items;
     const struct pod_term *pod_terms = out->pod_terms.items;
 
-    spec->requires_nodes = out->node_terms.size != 0;   /* without terms, no node is allowed */
-    spec->requires_host = out->node_terms.count == 1 && /* one of the terms is enough */
-                          (is_host(&terms[0].expressions) || is_host(&terms[0].fields));
+    spec->requires_nodes = out->node_terms.size != 0; /* without terms, no node is allowed */
+    spec->requires_host = is_one_host(&out->node_terms);
     for (size_t i = 0; i < out->pod_terms.count; i++)
         spec->requires_pods |= slice_equal(pod_terms[i].topology, SLICE(HOSTNAME));
 }
@@ -355,7 +379,11 @@ static bool read_stored(struct pull *json, enum kind kind, struct arena *arena, 
     if (out->record.name.len == 0)
         out->record.name = out->stored.meta.name;
     pull_init_checked(json, text);
-    return kind != KIND_NODE || read_node(json, arena, out);
+    if (kind == KIND_NODE)
+        return read_node(json, arena, out);
+    return kind != KIND_VOLUME || out->stored.resource.reading.phase.len != 0 ||
+           (out->stored.resource.number & VOLUME_REQUIRES_NODES) == 0 ||
+           read_volume(json, arena, out);
 }
 
 bool reading_read(struct pull *json, enum kind kind, struct arena *arena, struct reading *out)
