@@ -18,7 +18,7 @@ previous_build() {
     rm -rf "$previous"
     mkdir -p "$previous"
     git -C "$root" archive "$commit" | tar -x -C "$previous"
-    cmake -S "$previous" -B "$previous/build" -G Ninja -DCMAKE_BUILD_TYPE=Release >"$previous/build.log"
+    cmake -S "$previous" -B "$previous/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug >"$previous/build.log"
     cmake --build "$previous/build" --target claimguard >>"$previous/build.log" || { cat "$previous/build.log" >&2; return 1; }
 }
 # previously COMMAND...: with the previous release in place of this one.
