@@ -182,7 +182,7 @@ let_go() { plane_kill "$plane" silence KILL; }
 ask_bind() {
     k -n "$namespace" get pod "$2" -o json |
         jq --arg node "$3" '{PodName: .metadata.name, PodNamespace: .metadata.namespace, PodUID: .metadata.uid, Node: $node}' |
-        curl -s --data @- "$(url_of "$1" address)/bind" | jq -e '.Error == ""'
+        curl -s --data @- "$(url_of "$1" address)/bind" | jq -e 'if .Error == "" then true else .Error | halt_error end'
 }
 ask_review() { post_binding "pods/$2/binding" "$2" "$3"; }
 # As a scheduler does: until the API server has it, and waits.
