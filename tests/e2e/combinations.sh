@@ -216,7 +216,7 @@ held() {
     allowed=$(allowed_reviews)
     ask_first "$way" >"$plane/first" 2>&1 &
     asked=$!
-    await 20 "the API server waits" is_waited_for || fail "asked for: $(tail -3 "$plane/first")"
+    await 20 "the API server waits" is_waited_for || fail "asked for: $(tail -3 "$plane/first") one: $(tail -5 "$plane/one.log")"
     [ "$way" = bind ] || await 20 "it is allowed" is_allowed "$allowed"
     case $fate in
     killed) claimguard_restart one --config "$plane/config-one" ;;

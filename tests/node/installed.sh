@@ -33,7 +33,7 @@ by_helm_install_its_own_image_is_ready_and_doctor_finds_nothing() {
 # The pod of `helm test`, with the Service's address in its /etc/hosts, since these nodes have no DNS.
 helm_test_has() { # PHASE
     k -n claimguard delete pod claimguard-test --ignore-not-found >/dev/null
-    with_helm get hooks claimguard | yq -s . | jq --arg address "$(k -n claimguard get service claimguard -o 'jsonpath={.spec.clusterIP}')" \
+    with_helm get hooks claimguard | gojq --yaml-input -s . | jq --arg address "$(k -n claimguard get service claimguard -o 'jsonpath={.spec.clusterIP}')" \
         '{apiVersion: "v1", kind: "List", items: map(if .kind == "Pod" then
             .spec.hostAliases = [{ip: $address, hostnames: ["claimguard.claimguard.svc"]}] else . end)}' | k apply -f - >/dev/null
     await 60 "the pod of helm test has $1" helm_test_is "$1" || { k -n claimguard logs claimguard-test && return 1; }
