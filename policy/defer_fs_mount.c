@@ -51,7 +51,8 @@ static bool has_secret(const struct decision *decision)
 {
     return decision->volume->source == VOLUME_SOURCE_CSI
                ? decision->volume->has_secret
-               : attribute(decision, VOLUME_PUBLISH_SECRET).len != 0;
+               : decision->persistent != NULL &&
+                     (resource_number(decision->persistent) & VOLUME_HAS_SECRET) != 0;
 }
 
 static bool is_block(const struct decision *decision)
@@ -368,8 +369,8 @@ struct slice defer_reason(const struct pod_object *pod, const struct decision *d
         return arena_printf(arena, "rule 8, fsType: the entry's fsTypes do not have \"%.*s\"",
                             SLICE_ARG(fs_type_of(decision)));
     case RULE_SECRET:
-        return arena_printf(arena, "rule 9, nodePublishSecret: the volume needs one, which would "
-                                   "be written to the node's disk in clear text");
+        return arena_printf(arena, "rule 9, secret: the volume needs one on the node, which would "
+                                   "be written to its disk in clear text");
     case RULE_ACCESS_MODE: return say_access_mode(decision, arena);
     case RULE_OPTED_OUT:
         return arena_printf(arena, "the pod opts out: " DEFER_FS_MOUNT_ANNOTATION

@@ -14,7 +14,7 @@
  *   6 subPath            the entry supports it, if any container mounts it so
  *   7 seLinuxOptions     the entry supports it, if the pod or a container that mounts it has them
  *   8 fsType             is in the entry's list, if it has one
- *   9 nodePublishSecret  there is none: it would be written to the node's disk in clear text
+ *   9 secret             the node gets none: it would be written to the node's disk in clear text
  *  10 accessMode         ReadWriteOncePod, or the entry's nonExclusiveClaims says otherwise
  *
  * Of a claim that the pod has in two volumes, both are deferred or none: else node and VM would

@@ -143,7 +143,7 @@ static enum misfit compare(const struct claim *claim, const struct resource_shap
     static const struct claim_rare none;
     const struct claim_rare *rare = claim->rare.step == 0 ? &none : claim_rare_at(claim->rare);
     const struct name *kept_for = volume->attributes[VOLUME_KEPT_FOR];
-    unsigned access_modes = (unsigned)(volume->number >> VOLUME_ACCESS_SHIFT);
+    unsigned access_modes = (unsigned)(volume->number >> VOLUME_ACCESS_SHIFT) & ACCESS_ALL;
     bool is_kept = kept_for != NULL && is_kept_for(name_slice(kept_for), claim);
     struct slice storage_class, attributes_class;
 

@@ -238,6 +238,8 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
         default_namespace(&out->meta);
     if (kind == KIND_CLAIM) {
         out->claim.is_rwop = (out->claim.access_modes & ACCESS_READ_WRITE_ONCE_POD) != 0;
+        if (out->claim.beta_class.ptr != NULL)
+            out->claim.storage_class = out->claim.beta_class;
         return true;
     }
     return finish(json, kind, arena, &out->resource);

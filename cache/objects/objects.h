@@ -92,7 +92,7 @@ struct claim_object {
     struct slice volume;
     struct slice volume_mode;
     struct slice current_class, target_class, modify_status; /* of its VolumeAttributesClass */
-    struct slice holder, admitted, locked_at;                /* the annotations; not stored */
+    struct slice holder, admitted, locked_at, beta_class;    /* the annotations; not stored */
     struct slice selector;                                   /* as in label_selector.h */
     int64_t requested;                                       /* bytes of storage */
     unsigned access_modes;                                   /* enum access_mode */
@@ -106,18 +106,18 @@ enum access_mode {
     ACCESS_READ_WRITE_MANY = 4,
     ACCESS_READ_WRITE_ONCE_POD = 8,
     ACCESS_OTHER = 16,
+    ACCESS_ALL = 31,
 };
 enum { ACCESS_MODES = 4 };
 extern const char *const access_mode_texts[ACCESS_MODES]; /* in the order of the bits */
 
 /* Kinds with few objects are stored as strings, with the indexes below. */
-enum { RESOURCE_ATTRIBUTES = 9 };
+enum { RESOURCE_ATTRIBUTES = 8 };
 
 enum volume_attribute {
     VOLUME_DRIVER, /* of the csi source; empty: another source */
     VOLUME_FS_TYPE,
-    VOLUME_IN_TREE,        /* "kubernetes.io/aws-ebs", ...; empty: not such a source */
-    VOLUME_PUBLISH_SECRET, /* name of the node-publish secret */
+    VOLUME_IN_TREE, /* "kubernetes.io/aws-ebs", ...; empty: not such a source */
     VOLUME_CLAIM_NAMESPACE,
     VOLUME_CLAIM_NAME,
     /* while it is Available, and not being deleted: what decides which claim it may serve */
@@ -163,6 +163,7 @@ enum {
     VOLUME_IS_BLOCK = 2,        /* volumeMode Block */
     VOLUME_REQUIRES_NODES = 4,  /* spec.nodeAffinity: for people */
     VOLUME_ACCESS_SHIFT = 3,    /* enum access_mode, while it is an offer */
+    VOLUME_HAS_SECRET = 256,    /* its csi source names one that a node gets */
 
     NODE_IS_NOT_READY = 1, /* its condition Ready is not True */
     NODE_IS_UNSCHEDULABLE = 2,
@@ -194,12 +195,12 @@ struct resource_object {
                          CSIStorageCapacity: of the largest new volume; negative: none */
     struct {          /* what the attributes are made of; not stored */
         struct slice storage_class, attributes_class, phase; /* of a PersistentVolume */
-        struct slice labels, claim_uid, volume_mode;
+        struct slice labels, claim_uid, volume_mode, beta_class;
         int64_t capacity;
         int64_t largest;       /* maximumVolumeSize of a CSIStorageCapacity; negative: none */
         unsigned access_modes; /* enum access_mode */
         bool sources[IN_TREE_SOURCES];
-        bool requires_nodes;               /* of a PersistentVolume */
+        bool requires_nodes, has_secret;   /* of a PersistentVolume */
         bool attaches;                     /* of a CSIDriver */
         bool is_attached;                  /* of a VolumeAttachment */
         bool is_default;                   /* of a PriorityClass */

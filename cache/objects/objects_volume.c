@@ -46,6 +46,10 @@ bool read_quantity(struct pull *json, struct arena *arena, void *field)
     return true;
 }
 
+/* A claim's or volume's class, before storageClassName, also if it is empty: as Kubernetes'
+ * GetPersistentVolumeClaimClass. */
+#define BETA_CLASS_ANNOTATION "volume.beta.kubernetes.io/storage-class"
+
 /* ---- PersistentVolumeClaim ---- */
 
 static const struct pull_field claim_spec_fields[] = {
@@ -71,6 +75,7 @@ static const struct pull_field claim_annotation_fields[] = {
     PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_object, holder),
     PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_NAME, claim_object, admitted),
     PULL_FIELD(CLAIM_LOCKED_AT_ANNOTATION, PULL_NAME, claim_object, locked_at),
+    PULL_FIELD(BETA_CLASS_ANNOTATION, PULL_NAME, claim_object, beta_class),
 };
 static const struct pull_field claim_meta_fields[] = {
     PULL_FIELD("namespace", PULL_NAME, meta, ns),
@@ -194,7 +199,9 @@ struct slice in_tree_zone_key(struct slice plugin)
 static const struct pull_field volume_csi_fields[] = {
     ATTRIBUTE("driver", VOLUME_DRIVER),
     ATTRIBUTE("fsType", VOLUME_FS_TYPE),
-    PULL_IN("nodePublishSecretRef", ATTRIBUTE("name", VOLUME_PUBLISH_SECRET)),
+    PULL_FIELD("nodePublishSecretRef", PULL_PRESENCE, resource_object, reading.has_secret),
+    PULL_FIELD("nodeStageSecretRef", PULL_PRESENCE, resource_object, reading.has_secret),
+    PULL_FIELD("nodeExpandSecretRef", PULL_PRESENCE, resource_object, reading.has_secret),
 };
 static const struct pull_field claim_ref_fields[] = {
     ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
@@ -228,6 +235,8 @@ static const struct pull_field volume_spec_fields[] = {
 static const struct pull_field volume_meta_fields[] = {
     META_ROWS(PULL_NAME),
     PULL_READER("labels", resource_object, reading.labels, labels_read_kept),
+    PULL_IN("annotations",
+            PULL_FIELD(BETA_CLASS_ANNOTATION, PULL_NAME, resource_object, reading.beta_class)),
 };
 static const struct pull_field volume_fields[] = {
     PULL_NESTED("metadata", volume_meta_fields),
@@ -287,6 +296,10 @@ bool volume_finish(struct pull *json, struct arena *arena, struct resource_objec
         volume->number |= VOLUME_IS_BLOCK;
     if (volume->reading.requires_nodes)
         volume->number |= VOLUME_REQUIRES_NODES;
+    if (volume->reading.has_secret)
+        volume->number |= VOLUME_HAS_SECRET;
+    if (volume->reading.beta_class.ptr != NULL)
+        volume->reading.storage_class = volume->reading.beta_class;
     for (size_t i = 0; i < IN_TREE_SOURCES; i++)
         if (volume->reading.sources[i])
             volume->attributes[VOLUME_IN_TREE] = slice_of(in_tree[i].plugin);

@@ -239,7 +239,7 @@ static void take_claim(struct taking *taking)
     name_class(taking, object->current_class);
     name_class(taking, object->target_class);
     claim->modes = (uint8_t)object->access_modes;
-    claim->names_class |= taking->reading.beta_class.ptr != NULL;
+    claim->names_class |= object->beta_class.ptr != NULL;
     put_place(taking, object->volume_attributes_class, &claim->class_line, &claim->class_column);
     if (claim->modes == 0) /* the API server takes none: it is an assertion of a test */
         return;

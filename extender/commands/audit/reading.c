@@ -153,8 +153,7 @@ static const struct pull_field stored_fields[] = {
 };
 
 static const struct pull_field claim_fields[] = {
-    PULL_IN("metadata",
-            META_FIELDS_WITH(IGNORE, TEXT("volume.beta.kubernetes.io/storage-class", beta_class))),
+    PULL_NESTED("metadata", meta_fields),
     PULL_IN("spec", PULL_FIELD("storageClassName", PULL_PRESENCE, reading, claim.names_class)),
 };
 static const struct pull_field class_fields[] = {

@@ -42,7 +42,6 @@ struct reading {
     struct slice surge, unavailable;            /* JSON */
     struct slice concurrency_policy;
     struct slice is_default, created; /* of a StorageClass */
-    struct slice beta_class;          /* of a claim: the annotation */
     struct object stored; /* of a kind that the cluster has; not set of a pod, and of an object
                              without a name (generateName) */
 };

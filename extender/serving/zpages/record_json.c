@@ -104,16 +104,17 @@ void record_json_claim(struct buf *out, const struct claim *claim)
 
 static void put_csi_source(struct buf *out, const struct resource *volume)
 {
-    struct slice secret = resource_attribute(volume, VOLUME_PUBLISH_SECRET);
+    bool has_secret = (resource_number(volume) & VOLUME_HAS_SECRET) != 0;
 
     if (resource_attribute(volume, VOLUME_DRIVER).len +
-            resource_attribute(volume, VOLUME_FS_TYPE).len + secret.len ==
-        0)
+                resource_attribute(volume, VOLUME_FS_TYPE).len ==
+            0 &&
+        !has_secret)
         return;
     json_begin(out, "csi", '{');
     json_text(out, "driver", resource_attribute(volume, VOLUME_DRIVER));
     json_text(out, "fsType", resource_attribute(volume, VOLUME_FS_TYPE));
-    json_object_of(out, "nodePublishSecretRef", "name", secret);
+    json_presence(out, "nodeStageSecretRef", has_secret);
     json_end(out, '}');
 }
 
@@ -146,7 +147,7 @@ static void put_offer(struct buf *out, const struct resource *volume, struct sli
         put_access_modes(out, is_for_one_node ? ACCESS_READ_WRITE_ONCE : 0);
         return;
     }
-    put_access_modes(out, (unsigned)(key->number >> VOLUME_ACCESS_SHIFT));
+    put_access_modes(out, (unsigned)(key->number >> VOLUME_ACCESS_SHIFT) & ACCESS_ALL);
     put_size(out, "capacity", key->capacity);
     volume_offer_classes(offer, &storage_class, &attributes_class);
     json_text(out, "storageClassName", storage_class);

@@ -145,7 +145,7 @@ RULE(rule_8_the_entry_that_holds_the_longest_is_named, .reason = SUB_PATH,
      .mount = ",\"subPath\":\"a\"")
 
 #define SECRET \
-    "rule 9, nodePublishSecret: the volume needs one, which would be written to the node's disk " \
+    "rule 9, secret: the volume needs one on the node, which would be written to its disk " \
     "in clear text"
 RULE(rule_9_secret, .reason = SECRET,
      .volume = PV("\"csi\":{\"driver\":\"plugin1.example.com\",\"nodePublishSecretRef\":{\"name\":"
@@ -303,7 +303,7 @@ static void set_up(struct combination *c, bool is_rwop, bool is_block, bool has_
     if (has_csi)
         volume.resource.attributes[VOLUME_DRIVER] = SLICE("plugin1.example.com");
     if (has_secret)
-        volume.resource.attributes[VOLUME_PUBLISH_SECRET] = SLICE("s");
+        volume.resource.number |= VOLUME_HAS_SECRET;
     put_object(c, volume);
 }
 
