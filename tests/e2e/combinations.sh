@@ -256,6 +256,7 @@ what_the_api_server_does_late_gives_a_claim_two_pods_with_local_and_one_with_ann
     scheduler=nobody
     stop_schedulers
     : >"$plane/held"
+    nothing_is_agreed
     admission_replicas Fail
     hold_first
     for case in "bind killed" "bind still" "review killed" "create still"; do

@@ -238,9 +238,9 @@ a_captured_snapshot_gives_the_verdicts_of_the_live_server() {
         fail "the snapshot has what it need not have"
     fi
     for pod in same higher never fine with lost; do
-        live=$(k -n "$namespace" get pod "$pod" -o json | jq '{Pod: .}' | curl -s --data @- "$(url_of claimguard address)/prefilter" | jq -S '{code, reasons, claims}')
+        live=$(k -n "$namespace" get pod "$pod" -o json | jq '{Pod: .}' | curl -s --data @- "$(url_of claimguard address)/prefilter" | jq '{code, reasons, claims}')
         "$claimguard" dry-run --snapshot "$plane/captured.json" --pod "$namespace/$pod" -o json >"$plane/dry.json" || [ $? = 1 ]
-        [ "$(jq -S '{code: .preFilter.code, reasons: .preFilter.reasons, claims}' "$plane/dry.json")" = "$live" ] ||
+        [ "$(jq '{code: .preFilter.code, reasons: .preFilter.reasons, claims}' "$plane/dry.json")" = "$live" ] ||
             fail "$pod: live $live, dry run $(cat "$plane/dry.json")"
     done
 }
