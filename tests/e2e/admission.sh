@@ -91,20 +91,26 @@ plain_schedulers() {
 
 admission_pairs=$((2 * ${CLAIMGUARD_E2E_PAIRS:-50}))
 
-# For comparison: the schedulers of the race, without the webhook. Some claims have two pods.
-race_without_admission() {
-    local first=$namespace
-    namespace=$first-open
-    k create namespace "$namespace" >/dev/null
-    pairs_create "$admission_pairs"
-    pairs_race "$admission_pairs"
-    await 400 "each pod is bound or rejected" are_decided $((2 * admission_pairs))
-    echo "without admission, claims by the number of their pods: $(pairs_outcome)"
-    [[ " $(pairs_outcome)" == *" 2:"* ]] || fail "no claim has two pods"
-    k delete namespace "$namespace" --wait=false >/dev/null
+# open_race COUNT RACE: for comparison, without the webhook: some claims have two pods. A busy machine may let the schedulers take turns,
+# so there are three tries.
+open_race() {
+    local first=$namespace outcome try
+    for try in 1 2 3; do
+        namespace=$first-open-$try
+        k create namespace "$namespace" >/dev/null
+        pairs_create "$1"
+        "$2" "$1"
+        await 400 "each pod is bound or rejected" are_decided $((2 * $1))
+        outcome=$(pairs_outcome)
+        echo "without admission, claims by the number of their pods: $outcome"
+        k delete namespace "$namespace" --wait=false >/dev/null
+        [[ " $outcome" != *" 2:"* ]] || break
+    done
+    [[ " $outcome" == *" 2:"* ]] || fail "no claim has two pods"
     await 60 "no claim has two pods any more" no_violations
     namespace=$first
 }
+race_without_admission() { open_race "$admission_pairs" pairs_race; }
 are_decided() {
     [ "$(of_namespace pods | jq '[.items[] | select(.spec.nodeName or
         any(.status.conditions[]?; .type == "PodScheduled" and .status == "False"))] | length')" = "$1" ]

@@ -40,7 +40,7 @@ adding_race() {
 is_adding() { pod_yaml try "" | sed 's#^metadata: {#&annotations: {e2e.example.com/claim: none}, #' | k create --dry-run=server -o json -f - | jq -e .spec.volumes; }
 
 claims_that_a_webhook_adds_behind_the_marks_have_one_pod_each_with_admission() {
-    local name calls pairs=40 first=$namespace
+    local name calls pairs=40
     trap 'not_mutated_again; drop_marks' EXIT
     k delete validatingwebhookconfiguration claimguard --ignore-not-found >/dev/null # of a scenario before this one
     apply_marks
@@ -53,17 +53,8 @@ claims_that_a_webhook_adds_behind_the_marks_have_one_pod_each_with_admission() {
     done
     # why manifests/ and the chart refuse marks without admission
     calls=$(metric claimguard_extender_requests_total)
-    namespace=$first-open
-    k create namespace "$namespace" >/dev/null
-    pairs_create "$pairs"
-    adding_race "$pairs"
-    await 400 "each pod is bound or rejected" are_decided $((2 * pairs))
-    echo "without admission, claims by the number of their pods: $(pairs_outcome)"
-    [[ " $(pairs_outcome)" == *" 2:"* ]] || fail "no claim has two pods"
+    open_race "$pairs" adding_race
     [ "$(metric claimguard_extender_requests_total)" = "$calls" ] || fail "claimguard was called"
-    k delete namespace "$namespace" --wait=false >/dev/null
-    await 60 "no claim has two pods any more" no_violations
-    namespace=$first
     admission_on
     pairs_create "$pairs"
     adding_race "$pairs"
