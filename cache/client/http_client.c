@@ -33,19 +33,25 @@ void http_client_global_cleanup(void)
  * connected once more. So it looks at all of them every LOOK_MS while a call connects, and when one
  * is overdue. */
 
-/* libcurl wants to know of these events of the socket: its socket function. It does not fail, which
- * would end all calls: one whose socket cannot be followed ends by its time-out, and a watch when
- * its caller finds it silent.
- *
- * A socket that never connected is removed after libcurl 7.88 has closed it (cf_socket_close): its
+/* A socket that never connected is removed after libcurl 7.88 has closed it (cf_socket_close): its
  * number may be another thread's by then, and is not in this epoll, so nothing happens. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-    return "race:follow_socket";
+    return "race:remove_socket";
 }
+__attribute__((noinline))
 #endif
+static void
+remove_socket(int epoll, curl_socket_t socket)
+{
+    (void)epoll_ctl(epoll, EPOLL_CTL_DEL, socket, NULL);
+}
+
+/* libcurl wants to know of these events of the socket: its socket function. It does not fail, which
+ * would end all calls: one whose socket cannot be followed ends by its time-out, and a watch when
+ * its caller finds it silent. */
 static int follow_socket(CURL *easy, curl_socket_t socket, int what, void *context, void *unused)
 {
     const struct http_client *client = context;
@@ -54,7 +60,7 @@ static int follow_socket(CURL *easy, curl_socket_t socket, int what, void *conte
     (void)easy;
     (void)unused;
     if (what == CURL_POLL_REMOVE) {
-        (void)epoll_ctl(client->epoll, EPOLL_CTL_DEL, socket, NULL);
+        remove_socket(client->epoll, socket);
         return 0;
     }
     event.events = ((what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0) |

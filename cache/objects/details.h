@@ -77,11 +77,18 @@ struct claim_details {
     struct slice holder, admitted; /* the annotations of a lock */
     struct slice selected_node;    /* the annotation of kube-scheduler: where the volume is made */
     struct slice phase;
-    bool has_no_class;              /* storageClassName is "": no default class comes */
+    struct slice beta_class;        /* the annotation, which counts before storageClassName */
+    bool has_empty_class;           /* storageClassName is "" */
     struct pull_items finalizers;   /* struct slice */
     struct pull_items access_modes; /* struct slice */
     struct pull_items conditions;   /* struct condition, without messages */
 };
+
+/* Whether it has no class, and no default one comes. */
+static inline bool claim_has_no_class(const struct claim_details *claim)
+{
+    return claim->beta_class.ptr != NULL ? claim->beta_class.len == 0 : claim->has_empty_class;
+}
 
 struct taint {
     struct slice key, value, effect;

@@ -103,6 +103,7 @@ static const struct pull_field claim_annotation_details[] = {
     PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_details, holder), /* UID and name */
     PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_NAME, claim_details, admitted),
     PULL_FIELD("volume.kubernetes.io/selected-node", PULL_NAME, claim_details, selected_node),
+    PULL_FIELD(BETA_CLASS_ANNOTATION, PULL_NAME, claim_details, beta_class),
 };
 static const struct pull_field claim_meta_details[] = {
     PULL_FIELD("creationTimestamp", PULL_NAME, claim_details, created),
@@ -112,7 +113,7 @@ static const struct pull_field claim_meta_details[] = {
 };
 static const struct pull_field claim_spec_details[] = {
     PULL_READER("accessModes", claim_details, access_modes, words_read_items),
-    PULL_READER("storageClassName", claim_details, has_no_class, read_is_empty),
+    PULL_READER("storageClassName", claim_details, has_empty_class, read_is_empty),
 };
 static const struct pull_field claim_status_details[] = {
     PULL_FIELD("phase", PULL_NAME, claim_details, phase),

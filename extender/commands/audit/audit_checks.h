@@ -30,22 +30,40 @@ struct audit_some {
     struct slice shown;
 };
 
+/* How volumes that manifests make by hand are a claim's, as Kubernetes binds them; the last is the
+ * first that counts. Which one of those that fit a claim gets, is not known. */
+enum audit_match { MATCH_NONE, MATCH_FITS, MATCH_KEPT, MATCH_NAMED };
+
+/* The nearest of those, and what they have in common. */
+struct audit_candidates {
+    const struct claim_record *claim;
+    enum audit_match match;
+    size_t nearness;
+    const struct volume_record *first;
+    enum attachment attachment; /* of all */
+    bool is_any_for_one_node, are_on_one_host;
+    bool differ;
+};
+
 struct audit_check {
     struct inventory *inventory;
     const struct cluster *cluster;
     const struct audit_options *options;
     struct audit_report *report;
-    struct names noted;          /* what is in these, each once */
-    struct audit_some differing; /* objects of one name that differ, where none is nearest */
-    struct audit_some unknown;   /* claims whose access modes the input lacks */
-    struct audit_some made;      /* claims that StatefulSets of the input make */
-    struct audit_some fields;    /* whose values are variables, or new */
-    size_t unknown_volumes;      /* uses of claims whose volumes the input lacks */
-    size_t unknown_attachment;   /* findings that depend on whether a volume is attached */
-    bool has_inline;             /* a driver of an inline volume was to be found */
-    bool has_class;              /* a claim names a VolumeAttributesClass */
-    bool has_deleting;           /* a class may be in use by a volume that the input lacks */
-    bool has_driver;             /* a driver was to be found on nodes */
+    struct audit_candidates candidates; /* of the claim that was asked about last */
+    const struct name *counted_class;   /* the StorageClass that was asked about last: whether */
+    bool are_enough;                    /* manifests make a volume for each claim of it */
+    struct names noted;                 /* what is in these, each once */
+    struct audit_some differing;        /* objects of one name that differ, where none is nearest */
+    struct audit_some unknown;          /* claims whose access modes the input lacks */
+    struct audit_some made;             /* claims that StatefulSets of the input make */
+    struct audit_some fields;           /* whose values are variables, or new */
+    size_t unknown_volumes;             /* uses of claims whose volumes the input lacks */
+    size_t unknown_attachment;          /* findings that depend on whether a volume is attached */
+    bool has_inline;                    /* a driver of an inline volume was to be found */
+    bool has_class;                     /* a claim names a VolumeAttributesClass */
+    bool has_deleting;                  /* a class may be in use by a volume that the input lacks */
+    bool has_driver;                    /* a driver was to be found on nodes */
 };
 
 /* One more, unless it was noted before. */

@@ -148,10 +148,10 @@ static void check_node(struct audit_check *check, const struct pod_record *pod,
 }
 
 /* Whether the volume of the claim is not in the input, though it may exist. */
-static bool lacks_volume(const struct audit_check *check, const struct claim_record *claim)
+static bool lacks_volume(struct audit_check *check, const struct claim_record *claim)
 {
     return claim_has_volume(claim->stored) && !check->inventory->is_listed[KIND_VOLUME] &&
-           cluster_find_volume(check->cluster, claim->stored) == NULL;
+           audit_volume_of(check, claim) == NULL;
 }
 
 /* The driver that mounts the volume; empty: there is none, or it is not known, or the volume has

@@ -209,7 +209,8 @@ static void check_shared(struct audit_check *check, const struct template_claim 
                                      ? audit_attachment(check, of->claim)
                                      : ATTACHMENT_NO;
 
-    if (attachment == ATTACHMENT_NO || share_node(&of->workload->pod.spec, &first->pod.spec))
+    if (attachment == ATTACHMENT_NO || audit_is_on_one_host(check, of->claim) ||
+        share_node(&of->workload->pod.spec, &first->pod.spec))
         return;
     bool is_added = audit_report_add(
         check->report, RULE_NODE_CLAIM_NODES, LEVEL_NOTE, place,

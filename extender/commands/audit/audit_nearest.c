@@ -1,4 +1,4 @@
-/* Of several objects of one name, the one that counts. */
+/* Of several objects of one name, the one that counts; and the volume of a claim. */
 #include "extender/commands/audit/audit_checks.h"
 
 /* ---- the nearest ---- */
@@ -222,16 +222,6 @@ static enum attachment class_attachment(struct audit_check *check, const struct 
 
 /* ---- volumes ---- */
 
-/* How volumes that manifests make by hand are a claim's, as Kubernetes binds them: the first way
- * that there is. Which one of those that fit it gets, is not known. */
-enum match { MATCH_NAMED, MATCH_KEPT, MATCH_FITS, MATCH_NONE };
-
-struct candidates {
-    const struct claim_record *claim;
-    enum match match;
-    size_t nearness;
-};
-
 static bool is_kept_for(const struct resource *volume, const struct claim_record *claim)
 {
     return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim->record.name) &&
@@ -239,56 +229,21 @@ static bool is_kept_for(const struct resource *volume, const struct claim_record
                        name_text(claim->stored->ns));
 }
 
-static bool is_match(const struct volume_record *volume, const struct claim_record *claim,
-                     enum match match)
+static enum audit_match match_of(const struct volume_record *volume,
+                                 const struct claim_record *claim)
 {
-    char name[PROVISIONED_NAME_BYTES];
-
     if (volume->stored == NULL)
-        return false;
-    switch (match) {
-    case MATCH_NAMED:
-        return slice_equal(volume->record.name, claim_volume_name(claim->stored, name)) &&
-               (resource_attribute(volume->stored, VOLUME_CLAIM_NAME).len == 0 ||
-                is_kept_for(volume->stored, claim));
-    case MATCH_KEPT: return is_kept_for(volume->stored, claim);
-    case MATCH_FITS: /* a claim without a class may get the default one */
-        return claim->names_class && volume_offer_fits(volume->stored, claim->stored);
-    default: return false;
-    }
-}
-
-static struct candidates candidates_of(const struct inventory *inventory,
-                                       const struct claim_record *claim)
-{
-    bool is_named = claim_has_volume(claim->stored);
-    struct candidates of = {.claim = claim, .match = is_named ? MATCH_NAMED : MATCH_KEPT};
-    enum match last = is_named ? MATCH_NAMED : MATCH_FITS;
-
-    for (; of.match <= last; of.match++) {
-        bool is_found = false;
-        for (const struct record *at = inventory->first[KIND_VOLUME]; at != NULL; at = at->next) {
-            if (!is_match((const struct volume_record *)at, claim, of.match))
-                continue;
-            size_t this = nearness(at, &claim->record);
-            of.nearness = this > of.nearness ? this : of.nearness;
-            is_found = true;
-        }
-        if (is_found)
-            return of;
-    }
-    of.match = MATCH_NONE;
-    return of;
-}
-
-/* From `at` on, the next one that is so near; NULL: none. */
-static const struct volume_record *next_candidate(const struct record *at,
-                                                  const struct candidates *of)
-{
-    while (at != NULL && (!is_match((const struct volume_record *)at, of->claim, of->match) ||
-                          nearness(at, &of->claim->record) < of->nearness))
-        at = at->next;
-    return (const struct volume_record *)at;
+        return MATCH_NONE;
+    bool is_kept = is_kept_for(volume->stored, claim);
+    if (claim_has_volume(claim->stored)) /* the volume has the name already */
+        return is_kept || resource_attribute(volume->stored, VOLUME_CLAIM_NAME).len == 0
+                   ? MATCH_NAMED
+                   : MATCH_NONE;
+    if (is_kept)
+        return MATCH_KEPT;
+    /* a claim without a class may get the default one */
+    return claim->names_class && volume_offer_fits(volume->stored, claim->stored) ? MATCH_FITS
+                                                                                  : MATCH_NONE;
 }
 
 static enum attachment attachment_of(struct audit_check *check, const struct resource *volume,
@@ -302,105 +257,147 @@ static enum attachment attachment_of(struct audit_check *check, const struct res
                                    knows_drivers ? ATTACHMENT_YES : ATTACHMENT_UNKNOWN);
 }
 
-/* What the candidates have in common. */
-struct common {
-    bool is_for_one_node; /* one of them is */
-    bool is_on_one_host;
-    bool is_of_drivers; /* of several, or of some and none */
-    enum attachment attachment;
-};
-
-static struct common common_of(struct audit_check *check, const struct candidates *of)
+/* One more that matches as well as those before it, and is as near. */
+static void add_candidate(struct audit_candidates *of, const struct volume_record *volume,
+                          enum attachment attachment)
 {
-    const struct volume_record *first = next_candidate(check->inventory->first[KIND_VOLUME], of);
-    struct common common = {.is_on_one_host = true};
+    const struct resource *stored = volume->stored, *first;
 
-    for (const struct volume_record *at = first; at != NULL;
-         at = next_candidate(at->record.next, of)) {
-        enum attachment one = attachment_of(check, at->stored, &of->claim->record);
-        common.attachment = at == first || common.attachment == one ? one : ATTACHMENT_UNKNOWN;
-        common.is_for_one_node |= volume_is_for_one_node(at->stored);
-        common.is_on_one_host &= at->is_on_one_host;
-        common.is_of_drivers |=
-            !slice_equal(volume_driver(at->stored), volume_driver(first->stored));
+    if (of->first == NULL) {
+        of->first = volume;
+        of->attachment = attachment;
     }
-    return common;
+    first = of->first->stored;
+    of->attachment = of->attachment == attachment ? attachment : ATTACHMENT_UNKNOWN;
+    of->is_any_for_one_node |= volume_is_for_one_node(stored);
+    of->are_on_one_host &= volume->is_on_one_host;
+    of->differ |= !slice_equal(volume_driver(stored), volume_driver(first)) ||
+                  volume_is_for_one_node(stored) != volume_is_for_one_node(first) ||
+                  volume->is_on_one_host != of->first->is_on_one_host;
+}
+
+/* Kept until another claim is asked about. */
+static const struct audit_candidates *candidates_of(struct audit_check *check,
+                                                    const struct claim_record *claim)
+{
+    struct audit_candidates *of = &check->candidates;
+    char buffer[PROVISIONED_NAME_BYTES];
+    bool is_named = claim_has_volume(claim->stored);
+    const struct record *at = is_named ? inventory_find(check->inventory, KIND_VOLUME, SLICE(""),
+                                                        claim_volume_name(claim->stored, buffer))
+                                       : check->inventory->first[KIND_VOLUME];
+
+    if (of->claim == claim)
+        return of;
+    *of = (struct audit_candidates){.claim = claim};
+    for (; at != NULL; at = is_named ? at->same : at->next) {
+        const struct volume_record *volume = (const struct volume_record *)at;
+        enum audit_match match = match_of(volume, claim);
+        size_t near = match == MATCH_NONE ? 0 : nearness(at, &claim->record);
+        if (match == MATCH_NONE || match < of->match || (match == of->match && near < of->nearness))
+            continue;
+        if (match > of->match || near > of->nearness)
+            *of = (struct audit_candidates){
+                .claim = claim, .match = match, .nearness = near, .are_on_one_host = true};
+        add_candidate(of, volume, attachment_of(check, volume->stored, &claim->record));
+    }
+    return of;
 }
 
 const struct resource *audit_volume_of(struct audit_check *check, const struct claim_record *claim)
 {
-    struct candidates of = candidates_of(check->inventory, claim);
     const struct resource *volume = cluster_find_volume(check->cluster, claim->stored);
+    const struct audit_candidates *of = candidates_of(check, claim);
 
-    if (of.match == MATCH_FITS)
+    if (volume != NULL) /* the claim need not be Bound */
+        return resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0
+                   ? volume
+                   : volume_of(check->cluster, claim->stored);
+    if (of->match <= MATCH_FITS)
         return NULL;
-    if (of.match != MATCH_NONE) {
-        const struct volume_record *first =
-            next_candidate(check->inventory->first[KIND_VOLUME], &of);
-        if (!common_of(check, &of).is_of_drivers)
-            return first->stored;
-        note_differing(
-            check, inventory_find(check->inventory, KIND_VOLUME, SLICE(""), first->record.name));
-        return NULL;
-    }
-    /* that of a manifest need not name the claim, and the claim is not Bound */
-    return volume == NULL || resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0
-               ? volume
-               : volume_of(check->cluster, claim->stored);
+    if (of->differ && of->match == MATCH_NAMED)
+        note_differing(check, inventory_find(check->inventory, KIND_VOLUME, SLICE(""),
+                                             of->first->record.name));
+    return of->differ ? NULL : of->first->stored;
+}
+
+/* Whether the volume is of the class, and not for a claim of another one. */
+static bool serves_class(const struct inventory *inventory, const struct resource *volume,
+                         const struct name *class)
+{
+    struct slice claim_ns, claim_name, storage_class, attributes_class;
+
+    if (volume == NULL || resource_attribute(volume, VOLUME_OFFER).len == 0)
+        return false;
+    volume_offer_classes(resource_attribute(volume, VOLUME_OFFER), &storage_class,
+                         &attributes_class);
+    if (!slice_equal(storage_class, name_slice(class)))
+        return false;
+    claim_ns = resource_attribute(volume, VOLUME_CLAIM_NAMESPACE);
+    claim_name = resource_attribute(volume, VOLUME_CLAIM_NAME);
+    if (claim_name.len == 0)
+        return true;
+    const struct claim_record *claim = inventory_find(inventory, KIND_CLAIM, claim_ns, claim_name);
+    return claim != NULL && claim->stored != NULL && claim_storage_class(claim->stored) == class;
 }
 
 /* Whether manifests make a volume for each claim of the class: with fewer, the class makes others.
  */
-static bool are_enough(const struct inventory *inventory, const struct claim_record *claim)
+static bool are_enough(struct audit_check *check, const struct claim_record *claim)
 {
+    const struct inventory *inventory = check->inventory;
     const struct name *class = claim_storage_class(claim->stored);
     size_t volumes = 0, claims = 0;
 
-    for (const struct record *at = inventory->first[KIND_VOLUME]; at != NULL; at = at->next) {
-        const struct resource *volume = ((const struct volume_record *)at)->stored;
-        volumes += volume != NULL && resource_attribute(volume, VOLUME_OFFER).len != 0 &&
-                   (volume_offer_fits(volume, claim->stored) ||
-                    volume_misfit(volume, claim->stored, false) > MISFIT_KEPT);
-    }
+    if (check->counted_class == class)
+        return check->are_enough;
+    for (const struct record *at = inventory->first[KIND_VOLUME]; at != NULL; at = at->next)
+        volumes += serves_class(inventory, ((const struct volume_record *)at)->stored, class);
     for (const struct record *at = inventory->first[KIND_CLAIM]; at != NULL; at = at->next) {
         const struct claim *other = ((const struct claim_record *)at)->stored;
-        claims += other != NULL && claim_storage_class(other) == class;
+        claims += other != NULL && !claim_has_volume(other) && claim_storage_class(other) == class;
     }
-    return volumes >= claims;
+    check->counted_class = class;
+    check->are_enough = volumes >= claims;
+    return check->are_enough;
+}
+
+/* Whether the claim's volume is one of the candidates. */
+static bool is_candidate(struct audit_check *check, const struct audit_candidates *of)
+{
+    return of->match > MATCH_FITS || (of->match == MATCH_FITS && are_enough(check, of->claim));
 }
 
 enum attachment audit_attachment(struct audit_check *check, const struct claim_record *claim)
 {
     const struct resource *volume = audit_volume_of(check, claim);
-    struct candidates of = candidates_of(check->inventory, claim);
+    const struct audit_candidates *of = candidates_of(check, claim);
 
     if (volume != NULL)
         return attachment_of(check, volume, &claim->record);
     enum attachment by_class = class_attachment(check, claim);
-    if (of.match == MATCH_NONE)
+    if (of->match == MATCH_NONE)
         return by_class;
-    enum attachment all = common_of(check, &of).attachment;
-    return all == by_class || of.match != MATCH_FITS || are_enough(check->inventory, claim)
-               ? all
-               : ATTACHMENT_UNKNOWN;
+    return of->attachment == by_class || is_candidate(check, of) ? of->attachment
+                                                                 : ATTACHMENT_UNKNOWN;
 }
 
 bool audit_is_for_one_node(struct audit_check *check, const struct claim_record *claim)
 {
     const struct resource *volume = audit_volume_of(check, claim);
-    struct candidates of = candidates_of(check->inventory, claim);
+    const struct audit_candidates *of = candidates_of(check, claim);
 
     if (volume != NULL)
         return volume_is_for_one_node(volume);
     return (claim->modes & ACCESS_READ_WRITE_ONCE) != 0 &&
            (claim->modes &
             (ACCESS_READ_WRITE_MANY | ACCESS_READ_ONLY_MANY | ACCESS_READ_WRITE_ONCE_POD)) == 0 &&
-           (of.match != MATCH_FITS || common_of(check, &of).is_for_one_node);
+           (!is_candidate(check, of) || of->is_any_for_one_node);
 }
 
 bool audit_is_on_one_host(struct audit_check *check, const struct claim_record *claim)
 {
-    struct candidates of = candidates_of(check->inventory, claim);
+    const struct audit_candidates *of = candidates_of(check, claim);
 
-    return of.match != MATCH_NONE && common_of(check, &of).is_on_one_host;
+    return is_candidate(check, of) && of->are_on_one_host;
 }

@@ -168,7 +168,7 @@ struct slice inventory_stored_name(struct inventory *inventory, struct slice nam
 }
 
 /* Of an object that two files have, the cluster has the first one; but of a pod, the last one; and
- * of claims and volumes, all. */
+ * of claims and volumes made by hand, all. */
 static int store(struct taking *taking, struct error *err)
 {
     struct cluster *cluster = taking->inventory->cluster;
@@ -289,9 +289,10 @@ static void link_volumes(struct inventory *inventory)
     for (struct record *at = inventory->first[KIND_VOLUME]; at != NULL; at = at->next) {
         struct volume_record *volume = (struct volume_record *)at;
         arena_reset(&inventory->scratch);
-        volume->stored =
-            cluster_find_resource(inventory->cluster, KIND_VOLUME,
-                                  inventory_stored_name(inventory, at->name, volume->twin));
+        if (volume->twin != 0)
+            volume->stored =
+                cluster_find_resource(inventory->cluster, KIND_VOLUME,
+                                      inventory_stored_name(inventory, at->name, volume->twin));
     }
 }
 

@@ -110,9 +110,9 @@ struct claim_record {
 /* A volume that a manifest makes by hand; or one that has a comment. */
 struct volume_record {
     struct record record;
-    uint32_t twin;                 /* as of a claim */
+    uint32_t twin;                 /* the cluster has it as NAME\nTWIN; 0: it is not made by hand */
     bool is_on_one_host;           /* its nodeAffinity allows one node, by its name */
-    const struct resource *stored; /* in the cluster: once the inventory is linked */
+    const struct resource *stored; /* of one made by hand: once the inventory is linked */
 };
 
 struct class_record {

@@ -304,7 +304,10 @@ static void take_volume(struct taking *taking)
     if (is_by_hand)
         taking->has_failed |= !volume_make_offer(&taking->inventory->scratch, object);
     struct volume_record *volume = new_record(taking, sizeof *volume, RECORD_TEXTS);
-    if (volume != NULL && inventory_add_name(taking, &volume->record) != NULL)
+    if (volume == NULL)
+        return;
+    (void)inventory_add_name(taking, &volume->record);
+    if (is_by_hand) /* beside that of a cluster, which counts first */
         taking->twin = volume->twin = ++taking->inventory->twins;
 }
 

@@ -276,7 +276,7 @@ static bool advise_default(struct advice_list *advice, const struct who_claim *c
     if (class_name(claim).len != 0 ||
         volume_nearest(&claim->inquiry->cluster, claim->claim, &misfit) != NULL)
         return false;
-    if (!claim->details.has_no_class) {
+    if (!claim_has_no_class(&claim->details)) {
         advice_list_add(
             advice,
             "make a StorageClass%.*s the default, which the claim then gets "

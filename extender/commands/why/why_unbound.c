@@ -58,7 +58,7 @@ void why_claim_unbound(struct why_pod *pod, const struct why_claim *claim)
                 "claim %.*s/%.*s is not bound, and names no StorageClass: it waits for a "
                 "PersistentVolume without a class%s",
                 CLAIM_ARG(claim),
-                claim->who.details.has_no_class ? "" : ", or for a default class");
+                claim_has_no_class(&claim->who.details) ? "" : ", or for a default class");
     else if (who_makes_no_volumes(&claim->who))
         why_add(pod, WHY_BLOCKS, why_claim_reference(claim),
                 "claim %.*s/%.*s is not bound, and waits for an Available PersistentVolume of "

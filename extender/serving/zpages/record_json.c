@@ -114,7 +114,7 @@ static void put_csi_source(struct buf *out, const struct resource *volume)
     json_begin(out, "csi", '{');
     json_text(out, "driver", resource_attribute(volume, VOLUME_DRIVER));
     json_text(out, "fsType", resource_attribute(volume, VOLUME_FS_TYPE));
-    json_presence(out, "nodeStageSecretRef", has_secret);
+    json_presence(out, "nodeStageSecretRef", has_secret); /* or another one that a node gets */
     json_end(out, '}');
 }
 
