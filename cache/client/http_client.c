@@ -41,10 +41,8 @@ const char *__tsan_default_suppressions(void)
 {
     return "race:remove_socket";
 }
-__attribute__((noinline))
 #endif
-static void
-remove_socket(int epoll, curl_socket_t socket)
+__attribute__((noinline)) static void remove_socket(int epoll, curl_socket_t socket)
 {
     (void)epoll_ctl(epoll, EPOLL_CTL_DEL, socket, NULL);
 }

@@ -380,9 +380,10 @@ static bool read_stored(struct pull *json, enum kind kind, struct arena *arena, 
     pull_init_checked(json, text);
     if (kind == KIND_NODE)
         return read_node(json, arena, out);
-    return kind != KIND_VOLUME || out->stored.resource.reading.phase.len != 0 ||
-           (out->stored.resource.number & VOLUME_REQUIRES_NODES) == 0 ||
-           read_volume(json, arena, out);
+    if (kind == KIND_VOLUME && out->stored.resource.reading.phase.len == 0 &&
+        (out->stored.resource.number & VOLUME_REQUIRES_NODES) != 0)
+        return read_volume(json, arena, out);
+    return true;
 }
 
 bool reading_read(struct pull *json, enum kind kind, struct arena *arena, struct reading *out)
